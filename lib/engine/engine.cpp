@@ -1,0 +1,165 @@
+#include "engine/engine.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/transfer.h"
+
+namespace engine {
+namespace {
+
+constexpr size_t kRememberedFailures = 4096;
+
+}  // namespace
+
+Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config)
+    : runtime_(std::move(runtime)), config_(config) {
+  if (runtime_) pool_ = std::make_unique<gpu::PinnedPool>(runtime_, config_.slot_bytes, config_.pool_bytes);
+}
+
+Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& failed_now) const {
+  const storage::FileFacts& facts = r.file->facts();
+  Situation s;
+  s.direction = r.direction;
+  s.file_offset = r.file_offset + done;
+  s.length = r.length - done;
+  s.address = reinterpret_cast<uint64_t>(r.memory.address) + r.memory_offset + done;
+  s.memory = r.memory.kind;
+  s.memory_is_pages = r.memory.pages;
+  s.file = facts.kind;
+  s.peer_support = facts.peer;
+  s.offset_align = facts.offset_align;
+  s.memory_align = facts.memory_align;
+  s.runtime_has_ais = runtime_ && runtime_->has_ais();
+  s.allowed = config_.routes;
+  Failures failures = failures_of(*r.file);
+  s.peer_failed_before = failures.peer;
+  s.direct_failed_before = failures.direct;
+  s.failed_now = failed_now;
+  if (!runtime_) s.allowed.remove(Route::staged);
+  return s;
+}
+
+Plan Engine::explain(const Request& request) const { return plan(situation(request, 0, {})); }
+
+Outcome Engine::run(const Request& r, const CancelToken& cancel) {
+  Outcome outcome;
+  RouteSet failed_now;
+  std::array<uint64_t, kRoutes> by_route{};
+  std::unique_ptr<Lane> lane = borrow_lane();
+  bool first = true;
+  for (bool again = true; again;) {
+    again = false;
+    Plan p = plan(situation(r, outcome.bytes, failed_now));
+    if (first || failed_now.has(Route::peer)) outcome.reason = p.reason();
+    if (first) outcome.route = p.route();
+    first = false;
+    if (!p.segments.empty())
+      outcome.error = 0;
+    else if (outcome.error == 0 && r.length > outcome.bytes)
+      outcome.error = EOPNOTSUPP;
+    const uint64_t start = outcome.bytes;
+    TransferContext context{*lane,
+                            runtime_.get(),
+                            pool_.get(),
+                            *r.file,
+                            r.memory.address + r.memory_offset + start,
+                            r.memory.device,
+                            r.memory.pages,
+                            r.direction,
+                            r.file_offset + start,
+                            cancel};
+    for (const Segment& segment : p.segments) {
+      SegmentResult done =
+          segment.route == Route::peer ? run_peer(context, segment) : run_transfer(context, segment);
+      outcome.bytes += done.done;
+      outcome.error = done.error;
+      if (done.hip_error != hip::kSuccess) outcome.hip_error = done.hip_error;
+      for (size_t i = 0; i < kRoutes; i++) by_route[i] += done.by_route[i];
+      if (done.direct_refused) remember(*r.file, &Failures::direct, "direct I/O", EINVAL);
+      if (done.route_failed) {
+        if (segment.route == Route::peer) remember(*r.file, &Failures::peer, "peer-to-peer DMA", done.error);
+        failed_now.add(segment.route);
+        if (segment.route == Route::pages) failed_now.add(Route::cached);
+        again = true;
+      }
+      if (done.done < segment.length) break;
+    }
+  }
+  return_lane(std::move(lane));
+  auto most = std::max_element(by_route.begin(), by_route.end());
+  if (*most > 0) outcome.route = static_cast<Route>(most - by_route.begin());
+  if (outcome.route == Route::peer) outcome.reason = Reason::none;
+  return outcome;
+}
+
+int Engine::fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length) {
+  if (memory.pages) {
+    // By a system call: the memory's owner may have shrunk it, which would turn a load into a bus error.
+    for (size_t done = 0; done < length;) {
+      iovec to{out + done, length - done}, from{memory.address + offset + done, length - done};
+      ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+      if (n <= 0) return n < 0 ? errno : EFAULT;
+      done += static_cast<size_t>(n);
+    }
+    return 0;
+  }
+  if (!runtime_) return ENODEV;
+  gpu::DeviceGuard guard(*runtime_, memory.device);
+  if (guard.status() != hip::kSuccess) return ENODEV;
+  auto slot = pool_->acquire();
+  if (!slot) return ENOMEM;
+  std::unique_ptr<Lane> lane = borrow_lane();
+  auto stream = lane->stream(memory.device);
+  hip::Error error = stream ? hip::kSuccess : stream.error();
+  for (size_t done = 0; done < length && error == hip::kSuccess;) {
+    size_t part = std::min(length - done, slot->size());
+    error = runtime_->hip().hipMemcpyAsync(slot->data(), memory.address + offset + done, part,
+                                           hip::kMemcpyDeviceToHost, (*stream)->handle());
+    hip::Error synchronized = runtime_->hip().hipStreamSynchronize((*stream)->handle());
+    if (error == hip::kSuccess) error = synchronized;
+    if (error == hip::kSuccess) memcpy(out + done, slot->data(), part);
+    done += part;
+  }
+  return_lane(std::move(lane));
+  return error == hip::kSuccess ? 0 : EIO;
+}
+
+std::unique_ptr<Lane> Engine::borrow_lane() {
+  {
+    std::lock_guard lock(lanes_mutex_);
+    if (!idle_lanes_.empty()) {
+      auto lane = std::move(idle_lanes_.back());
+      idle_lanes_.pop_back();
+      return lane;
+    }
+  }
+  return std::make_unique<Lane>(runtime_, config_.depth, config_.io_uring);
+}
+
+void Engine::return_lane(std::unique_ptr<Lane> lane) {
+  std::lock_guard lock(lanes_mutex_);
+  idle_lanes_.push_back(std::move(lane));
+}
+
+Engine::Failures Engine::failures_of(const storage::File& file) const {
+  std::lock_guard lock(failures_mutex_);
+  auto it = failures_.find({file.facts().device, file.facts().inode});
+  return it == failures_.end() ? Failures() : it->second;
+}
+
+void Engine::remember(const storage::File& file, bool Failures::*what, const char* description, int error) {
+  std::lock_guard lock(failures_mutex_);
+  if (failures_.size() >= kRememberedFailures) failures_.clear();
+  bool& failed = failures_[{file.facts().device, file.facts().inode}].*what;
+  if (failed) return;
+  failed = true;
+  spdlog::warn("{} failed on inode {} ({}): {}; not tried again on this file", description,
+               file.facts().inode, file.facts().file_system, strerror(error));
+}
+
+}  // namespace engine

@@ -1,0 +1,77 @@
+// One request from file to memory or back: planned, carried out, moved to the next route when one fails.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/cancel.h"
+#include "engine/config.h"
+#include "engine/lane.h"
+#include "engine/plan.h"
+#include "gpu/pinned_pool.h"
+
+namespace engine {
+
+struct Request {
+  Direction direction = Direction::read;
+  const storage::File* file = nullptr;
+  gpu::Memory memory;          ///< the buffer
+  uint64_t memory_offset = 0;  ///< the caller has checked that [offset, offset + length) lies in the buffer
+  uint64_t file_offset = 0;    ///< file_offset + length <= 2^63 - 1
+  uint64_t length = 0;
+};
+
+struct Outcome {
+  uint64_t bytes = 0;                    ///< moved, from the start of the request without a gap
+  int error = 0;                         ///< errno that ended the request early; 0 at end of file
+  hip::Error hip_error = hip::kSuccess;  ///< of the HIP call that failed, if one did
+  Route route = Route::none;             ///< that moved most of the bytes
+  Reason reason = Reason::none;          ///< why not the best one
+
+  /// Bytes, or -errno if nothing was moved.
+  int64_t result() const { return bytes > 0 || error == 0 ? static_cast<int64_t>(bytes) : -error; }
+};
+
+/// Thread-safe. Requests run on the thread that calls.
+class Engine {
+ public:
+  /// `runtime` may be null: then only memory that is CPU-addressable pages can be served.
+  Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config);
+
+  Outcome run(const Request& request, const CancelToken& cancel);
+  /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
+  int fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
+  /// What run() would do now.
+  Plan explain(const Request& request) const;
+
+  const gpu::Runtime* runtime() const { return runtime_.get(); }
+  std::shared_ptr<const gpu::Runtime> shared_runtime() const { return runtime_; }
+  const Config& config() const { return config_; }
+  storage::MountTable& mounts() { return mounts_; }
+  /// Bytes pinned for staging now.
+  size_t pinned_bytes() const { return pool_ ? pool_->pinned_bytes() : 0; }
+
+ private:
+  using FileKey = std::pair<dev_t, ino_t>;
+  Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
+  std::unique_ptr<Lane> borrow_lane();
+  void return_lane(std::unique_ptr<Lane> lane);
+  struct Failures {
+    bool peer = false, direct = false;
+  };
+  Failures failures_of(const storage::File& file) const;
+  void remember(const storage::File& file, bool Failures::*what, const char* description, int error);
+
+  const std::shared_ptr<const gpu::Runtime> runtime_;
+  const Config config_;
+  storage::MountTable mounts_;
+  std::unique_ptr<gpu::PinnedPool> pool_;
+  std::mutex lanes_mutex_;
+  std::vector<std::unique_ptr<Lane>> idle_lanes_;
+  mutable std::mutex failures_mutex_;
+  std::map<FileKey, Failures> failures_;
+};
+
+}  // namespace engine

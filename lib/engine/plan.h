@@ -1,0 +1,60 @@
+// How one request is carried out: a pure decision over what is known, so that it can be tested with tables
+// and shown to people.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/route.h"
+#include "gpu/memory.h"
+#include "storage/file.h"
+
+namespace engine {
+
+enum class Direction { read, write };  ///< read: file to memory
+
+/// What is known when a request is planned.
+struct Situation {
+  Direction direction = Direction::read;
+  uint64_t file_offset = 0;
+  uint64_t length = 0;
+  uint64_t address = 0;  ///< of the first byte in memory
+  gpu::MemoryKind memory = gpu::MemoryKind::device;
+  bool memory_is_pages = false;
+  storage::FileKind file = storage::FileKind::regular;
+  storage::PeerSupport peer_support = storage::PeerSupport::yes;
+  uint32_t offset_align = 0;  ///< 0: no direct I/O
+  uint32_t memory_align = 0;
+  bool runtime_has_ais = false;
+  RouteSet allowed = RouteSet::all();
+  bool peer_failed_before = false;    ///< on this file
+  bool direct_failed_before = false;  ///< direct I/O was refused on this file
+  RouteSet failed_now;                ///< earlier in this request
+};
+
+struct Segment {
+  uint64_t begin = 0;  ///< from the start of the request
+  uint64_t length = 0;
+  Route route = Route::none;
+  bool direct = false;  ///< file I/O around the page cache (where the page cache does not have the data)
+};
+
+struct Plan {
+  /// In order, without gaps. Empty if no route is left.
+  std::vector<Segment> segments;
+  /// Why each route does not carry the bulk; none for the one that does.
+  std::array<Reason, kRoutes> refused{};
+  /// The route of the longest segment.
+  Route route() const;
+  /// Why the best route was not taken.
+  Reason reason() const;
+};
+
+/// Requests with less than this in whole blocks go through the page cache: read-ahead beats a direct read
+/// there.
+inline constexpr uint64_t kDirectMinimum = 256 * 1024;
+
+Plan plan(const Situation& situation);
+
+}  // namespace engine

@@ -1,0 +1,54 @@
+// The ways data can go between file and memory, and the reasons for not going a better one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace engine {
+
+/// Numbers are part of the ioctl ABI (hipfile_fuse.h).
+enum class Route : uint32_t { none = 0, peer = 1, pages = 2, cached = 3, staged = 4, store = 5 };
+inline constexpr size_t kRoutes = 6;
+
+/// Numbers are part of the ioctl ABI (hipfile_fuse.h).
+enum class Reason : uint32_t {
+  none = 0,
+  disabled = 1,
+  no_runtime_ais = 2,
+  host_pages = 3,
+  not_pages = 4,
+  no_direct_io = 5,
+  file_system = 6,
+  journaled_data = 7,
+  offset_alignment = 8,
+  memory_alignment = 9,
+  too_small = 10,
+  failed = 11,
+  failed_before = 12,
+  not_regular = 13,
+  imported_memory = 14,
+  not_cached = 15,
+};
+
+const char* name(Route route);
+/// One sentence for people.
+const char* text(Reason reason);
+
+/// A set of routes.
+class RouteSet {
+ public:
+  static RouteSet all();
+  /// "peer,pages,cached,staged" or "all"; nothing if a name is unknown or the list is empty.
+  static std::optional<RouteSet> parse(const std::string& names);
+  bool has(Route route) const { return bits_ & bit(route); }
+  void add(Route route) { bits_ |= bit(route); }
+  void remove(Route route) { bits_ &= ~bit(route); }
+
+ private:
+  static uint32_t bit(Route route) { return 1u << static_cast<uint32_t>(route); }
+  uint32_t bits_ = 0;
+};
+
+}  // namespace engine

@@ -1,0 +1,44 @@
+// Moves the bytes of one segment on the routes pages, cached and staged: in chunks, several in flight.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engine/cancel.h"
+#include "engine/lane.h"
+#include "engine/plan.h"
+#include "gpu/pinned_pool.h"
+
+namespace engine {
+
+struct SegmentResult {
+  uint64_t done = 0;  ///< bytes from the segment's begin without a gap
+  int error = 0;      ///< errno of the first byte that failed
+  hip::Error hip_error = hip::kSuccess;
+  bool ended = false;           ///< end of file
+  bool route_failed = false;    ///< the error speaks against the route, not the request: try the next one
+  bool direct_refused = false;  ///< the file does not take direct I/O; the page cache was used instead
+  std::array<uint64_t, kRoutes> by_route{};
+};
+
+/// Everything a segment needs to be moved.
+struct TransferContext {
+  Lane& lane;
+  const gpu::Runtime* runtime;  ///< null: no staging
+  gpu::PinnedPool* pool;        ///< null: no staging
+  const storage::File& file;
+  char* address;  ///< of the request's first byte
+  int device;
+  bool memory_is_pages;
+  Direction direction;
+  uint64_t file_offset;  ///< of the request's first byte
+  const CancelToken& cancel;
+};
+
+/// `segment.route` is pages, cached or staged. Returns when nothing is in flight any more.
+SegmentResult run_transfer(const TransferContext& context, const Segment& segment);
+
+/// `segment.route` is peer: synchronous calls in the kernel, cut so that a cancelled request ends soon.
+SegmentResult run_peer(const TransferContext& context, const Segment& segment);
+
+}  // namespace engine

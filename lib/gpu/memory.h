@@ -1,0 +1,30 @@
+// What kind of memory a pointer is.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu/hip.h"
+
+namespace gpu {
+
+enum class MemoryKind {
+  device,   ///< VRAM, or what the runtime calls device memory
+  managed,  ///< hipMallocManaged
+  host,     ///< pinned or pageable host memory
+  peer,     ///< memory of another PCI device, mapped (p2pmem)
+};
+
+/// A range of memory that bytes can be moved to and from.
+struct Memory {
+  char* address = nullptr;
+  size_t length = 0;
+  MemoryKind kind = MemoryKind::device;
+  int device = -1;     ///< HIP ordinal; -1 for memory that no GPU owns
+  bool pages = false;  ///< CPU-addressable pages: the kernel can read files straight into it
+};
+
+/// The memory from `address` to the end of its allocation. kErrorInvalidValue if the runtime does not know
+/// it.
+tl::expected<Memory, hip::Error> describe(const Runtime& runtime, const void* address);
+
+}  // namespace gpu

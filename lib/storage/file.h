@@ -1,0 +1,56 @@
+// An open file as the engine needs it: one descriptor through the page cache, one around it, and what is
+// known.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "posix/fd.h"
+#include "storage/mount_table.h"
+
+namespace storage {
+
+enum class FileKind { regular, block, other };
+
+/// Why a file system cannot take part in peer-to-peer DMA.
+enum class PeerSupport { yes, file_system, journaled_data };
+
+struct FileFacts {
+  FileKind kind = FileKind::other;
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::string file_system;  ///< empty if the mount table does not have it
+  PeerSupport peer = PeerSupport::file_system;
+  uint32_t offset_align = 0;  ///< of file offsets and lengths for direct I/O; 0: no direct I/O
+  uint32_t memory_align = 0;  ///< of memory addresses for direct I/O
+};
+
+/// Immutable once open, so usable from any thread.
+class File {
+ public:
+  /// Takes over `fd`, which may be open with or without O_DIRECT, and opens its twin. A twin without direct
+  /// I/O is not an error: facts().offset_align is 0 then. O_APPEND is not carried over to descriptors that
+  /// write at offsets.
+  static posix::Result<std::shared_ptr<const File>> open(posix::Fd fd, MountTable& mounts);
+
+  int buffered() const { return direct_is_own_ ? twin_.get() : own_.get(); }
+  /// -1 if the file has no direct I/O.
+  int direct() const { return direct_is_own_ ? own_.get() : twin_.get(); }
+  const FileFacts& facts() const { return facts_; }
+  bool readable() const { return access_mode_ != O_WRONLY; }
+  bool writable() const { return access_mode_ != O_RDONLY; }
+
+ private:
+  File() = default;
+  posix::Fd own_, twin_;
+  bool direct_is_own_ = false;
+  int access_mode_ = O_RDONLY;
+  FileFacts facts_;
+};
+
+/// Whether KFD AIS takes files of this file system: xfs, and ext4 with ordered data.
+PeerSupport peer_support(const std::optional<MountFacts>& mount);
+
+}  // namespace storage

@@ -1,0 +1,21 @@
+// Going to the background only once the mount is there, so that whoever started us can rely on it.
+#pragma once
+
+#include "posix/fd.h"
+
+namespace fs {
+
+class Background {
+ public:
+  /// Forks. In the parent it does not return: the process ends with the child's verdict. To be called before
+  /// any thread exists.
+  static posix::Result<Background> start();
+  /// Tells the parent that all is well; from here on standard input, output and error go nowhere.
+  void ready();
+
+ private:
+  explicit Background(posix::Fd report) : report_(std::move(report)) {}
+  posix::Fd report_;  ///< closed without a byte: we failed, and said why on standard error
+};
+
+}  // namespace fs

@@ -1,0 +1,84 @@
+#include "credentials.h"
+
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace fs {
+namespace {
+
+constexpr uid_t kNobody = 65534;
+const uid_t own_uid = geteuid();
+const gid_t own_gid = getegid();
+
+void set_ids(uid_t uid, gid_t gid) {
+  syscall(SYS_setfsgid, gid);
+  syscall(SYS_setfsuid, uid);
+}
+
+constexpr uint64_t bit(int capability) { return 1ull << capability; }
+
+// Effective = permitted & mask. Leaving fsuid 0 drops file capabilities from the effective set; this restores
+// them.
+void keep_capabilities(uint64_t mask) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2];
+  if (syscall(SYS_capget, &header, data) < 0) return;
+  data[0].effective = data[0].permitted & static_cast<uint32_t>(mask);
+  data[1].effective = data[1].permitted & static_cast<uint32_t>(mask >> 32);
+  header.pid = 0;
+  syscall(SYS_capset, &header, data);
+}
+
+void back_to_self() {
+  set_ids(own_uid, own_gid);
+  keep_capabilities(~0ull);
+}
+
+bool privileged() { return own_uid == 0; }
+
+}  // namespace
+
+void prepare_thread() {
+  thread_local bool prepared = false;
+  if (prepared) return;
+  prepared = true;
+  unshare(CLONE_FS);
+  umask(0);
+}
+
+AsCreator::AsCreator(const Caller& caller, bool with_umask)
+    : switched_(privileged() && (caller.uid != 0 || caller.gid != 0)),
+      masked_(with_umask && caller.umask != 0) {
+  if (switched_) {
+    set_ids(caller.uid, caller.gid);
+    keep_capabilities(~0ull);
+  }
+  if (masked_) umask(caller.umask);
+}
+AsCreator::~AsCreator() {
+  if (masked_) umask(0);
+  if (switched_) back_to_self();
+}
+
+AsWriter::AsWriter(const Caller& caller) : switched_(privileged() && caller.uid != 0) {
+  if (!switched_) return;
+  set_ids(caller.uid, caller.gid);
+  keep_capabilities(~(bit(CAP_FSETID) | bit(CAP_SYS_RESOURCE)));
+}
+AsWriter::~AsWriter() {
+  if (switched_) back_to_self();
+}
+
+AsNobody::AsNobody() {
+  if (!privileged()) return;
+  set_ids(kNobody, kNobody);
+  keep_capabilities(bit(CAP_SYS_ADMIN));
+}
+AsNobody::~AsNobody() {
+  if (privileged()) back_to_self();
+}
+
+}  // namespace fs

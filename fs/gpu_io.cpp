@@ -1,0 +1,80 @@
+#include "gpu_io.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+namespace fs {
+namespace {
+
+constexpr uint64_t kShort = 64 * 1024;
+constexpr uint64_t kLong = 4 * 1024 * 1024;
+
+posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, OpenFile& file) {
+  std::lock_guard lock(file.mutex);
+  if (file.file) return file.file;
+  posix::Fd copy(fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) return posix::last_failure("duplicate descriptor");
+  auto opened = storage::File::open(std::move(copy), fs.engine().mounts());
+  if (opened) file.file = *opened;
+  return opened;
+}
+
+// A write by anyone but root takes the set-id bits away. The engine's threads may be root to the file system,
+// so it is done here.
+void drop_set_id_bits(const OpenFile& file, const Caller& caller) {
+  struct stat st;
+  if (caller.uid == 0 || fstat(file.fd.get(), &st) < 0) return;
+  mode_t drop = st.st_mode & S_ISUID;
+  if (st.st_mode & S_IXGRP) drop |= st.st_mode & S_ISGID;
+  if (drop && fchmod(file.fd.get(), st.st_mode & ~drop & 07777) < 0)
+    spdlog::warn("set-id bits of inode {} stay: {}", file.node->inode, strerror(errno));
+}
+
+void interrupted(fuse_req_t, void* token) { static_cast<engine::CancelToken*>(token)->cancel(EINTR); }
+
+}  // namespace
+
+bool is_short(const GpuIo& io) { return io.length <= kShort && io.buffer->memory().pages; }
+bool is_long(uint64_t length) { return length > kLong; }
+
+engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
+                          const engine::CancelToken& cancel) {
+  engine::Outcome outcome;
+  auto opened = engine_file(fs, file);
+  if (!opened) {
+    outcome.error = opened.error().code;
+    spdlog::warn("inode {}: {}", file.node->inode, opened.error().text());
+    return outcome;
+  }
+  const bool writing = io.direction == engine::Direction::write;
+  {
+    std::optional<AsWriter> as;
+    if (writing) {
+      drop_set_id_bits(file, io.caller);
+      as.emplace(io.caller);
+    }
+    outcome = fs.engine().run(
+        {io.direction, opened->get(), io.buffer->memory(), io.buffer_offset, io.file_offset, io.length},
+        cancel);
+  }
+  if (writing && outcome.bytes > 0)
+    fs.session().invalidate(file.node->id, static_cast<off_t>(io.file_offset),
+                            static_cast<off_t>(outcome.bytes));
+  if (outcome.error && outcome.error != EINTR)
+    spdlog::info("{} of {} bytes at {} of inode {} ended after {} by route {}: {}{}",
+                 writing ? "write" : "read", io.length, io.file_offset, file.node->inode, outcome.bytes,
+                 engine::name(outcome.route), strerror(outcome.error),
+                 outcome.hip_error != hip::kSuccess && fs.engine().runtime()
+                     ? " (" + fs.engine().runtime()->error_name(outcome.hip_error) + ")"
+                     : "");
+  return outcome;
+}
+
+InterruptGuard::InterruptGuard(fuse_req_t request, std::shared_ptr<engine::CancelToken> token)
+    : request_(request), token_(std::move(token)) {
+  fuse_req_interrupt_func(request_, interrupted, token_.get());
+}
+
+void InterruptGuard::disarm() { fuse_req_interrupt_func(request_, nullptr, nullptr); }
+
+}  // namespace fs

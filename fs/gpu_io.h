@@ -1,0 +1,37 @@
+// Moving bytes between an open file of the mount and a registered buffer.
+#pragma once
+
+#include "filesystem.h"
+
+namespace fs {
+
+struct GpuIo {
+  engine::Direction direction = engine::Direction::read;
+  std::shared_ptr<Buffer> buffer;
+  uint64_t buffer_offset = 0;  ///< the range has been checked against the buffer
+  uint64_t file_offset = 0;
+  uint64_t length = 0;
+  Caller caller;
+};
+
+/// Carries a request out on the calling thread.
+engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel);
+
+/// Whether a request is so short that the thread which received it may carry it out.
+bool is_short(const GpuIo& io);
+/// Whether a request counts as long for the executor.
+bool is_long(uint64_t length);
+
+/// Cancels a token when the kernel says that the caller was interrupted, until disarmed. To be disarmed
+/// before the request is answered: afterwards libfuse may still be about to call back.
+class InterruptGuard {
+ public:
+  InterruptGuard(fuse_req_t request, std::shared_ptr<engine::CancelToken> token);
+  void disarm();
+
+ private:
+  fuse_req_t request_;
+  std::shared_ptr<engine::CancelToken> token_;
+};
+
+}  // namespace fs

@@ -1,0 +1,118 @@
+// hipfile-fuse SOURCE MOUNTPOINT: the daemon's command line.
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <syslog.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "background.h"
+#include "filesystem.h"
+
+namespace {
+
+constexpr char kAbout[] =
+    "Mounts SOURCE, a directory of an ext4 or xfs file system, on MOUNTPOINT. Programs use it as they use "
+    "SOURCE; "
+    "through ioctls (hipfile_fuse.h) file data goes to and from GPU memory.";
+
+// Every node holds a descriptor, so the limit is raised as far as it goes.
+void raise_descriptor_limit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+posix::Result<void> start_log(const fs::Options& options) try {
+  std::shared_ptr<spdlog::logger> logger;
+  if (!options.log_file.empty())
+    logger = spdlog::basic_logger_mt("hipfile-fuse", options.log_file);
+  else if (options.foreground)
+    logger = spdlog::stderr_color_mt("hipfile-fuse");
+  else
+    logger = spdlog::syslog_logger_mt("syslog", "hipfile-fuse", LOG_PID, LOG_DAEMON);
+  logger->set_level(spdlog::level::from_str(options.log_level == "warn" ? "warning" : options.log_level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(logger);
+  return {};
+} catch (const spdlog::spdlog_ex& e) {
+  return posix::failure(EIO, std::string("start log: ") + e.what());
+}
+
+posix::Result<void> check_mountpoint(const std::string& path) {
+  struct stat st;
+  if (stat(path.c_str(), &st) < 0) return posix::last_failure("mount point " + path);
+  if (!S_ISDIR(st.st_mode)) return posix::failure(ENOTDIR, "mount point " + path);
+  return {};
+}
+
+posix::Result<void> run(fs::Options options) {
+  posix::Fd source(open(options.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat st;
+  if (!source || fstat(source.get(), &st) < 0) return posix::last_failure("source " + options.source);
+  if (auto checked = check_mountpoint(options.mountpoint); !checked) return checked;
+  std::optional<fs::Background> background;
+  if (!options.foreground) {
+    auto started = fs::Background::start();
+    if (!started) return tl::unexpected(started.error());
+    background.emplace(std::move(*started));
+  }
+  if (auto started = start_log(options); !started) return started;
+  raise_descriptor_limit();
+  auto runtime = gpu::Runtime::load(options.runtime);
+  if (!runtime && options.runtime != "auto") return tl::unexpected(runtime.error());
+  if (runtime)
+    spdlog::info("HIP runtime: {}", (*runtime)->describe());
+  else
+    spdlog::warn("{}: only memory by descriptor can be registered", runtime.error().text());
+  fs::Filesystem filesystem(options, std::move(source), st, runtime ? *runtime : nullptr);
+  return filesystem.serve([&background] {
+    if (background) background->ready();
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fs::Options options;
+  std::vector<std::string> lists;
+  CLI::App app(kAbout, "hipfile-fuse");
+  app.set_version_flag("--version,-V",
+                       "hipfile-fuse " HIPFILE_FUSE_VERSION ", libfuse " + std::string(fuse_pkgversion()));
+  app.add_option("SOURCE", options.source, "directory to show")->required();
+  app.add_option("MOUNTPOINT", options.mountpoint, "where to show it; may be SOURCE itself")->required();
+  app.add_option("-o", lists, "mount options, joined by commas")
+      ->type_name("OPTIONS")
+      ->allow_extra_args(false);
+  app.add_flag("-f", options.foreground, "stay in the foreground");
+  app.add_flag("-d", options.debug_fuse, "print every FUSE request (stays in the foreground)");
+  app.footer("Mount options:\n" + fs::mount_options_help() +
+             "\nUnmount with umount MOUNTPOINT, fusermount3 -u MOUNTPOINT, or SIGTERM.");
+  CLI11_PARSE(app, argc, argv);
+  options.foreground |= options.debug_fuse;
+  for (const auto& list : lists) {
+    auto applied = fs::apply_mount_options(options, list);
+    if (!applied) {
+      std::cerr << "hipfile-fuse: " << applied.error().text() << "\n";
+      return 2;
+    }
+  }
+  // Relative paths must survive the change of directory that a daemon makes.
+  for (std::string* path : {&options.source, &options.mountpoint}) {
+    std::error_code ignored;
+    auto full = std::filesystem::canonical(*path, ignored);
+    if (!full.empty()) *path = full.string();
+  }
+  auto status = run(options);
+  if (status) return 0;
+  std::cerr << "hipfile-fuse: " << status.error().text() << "\n";
+  spdlog::error("{}", status.error().text());
+  return 1;
+}

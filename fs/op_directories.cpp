@@ -1,0 +1,117 @@
+// Open directories.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "filesystem.h"
+
+namespace fs {
+namespace {
+
+bool is_dot(const char* name) { return !strcmp(name, ".") || !strcmp(name, ".."); }
+
+void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
+  prepare_thread();
+  Filesystem& fs = filesystem_of(request);
+  auto node = fs.nodes().find(id);
+  if (!node) return void(fuse_reply_err(request, ESTALE));
+  posix::Fd fd(openat(node->path.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* stream = fd ? fdopendir(fd.get()) : nullptr;
+  if (!stream) return void(fuse_reply_err(request, errno));
+  fd.release();
+  fi->fh = to_handle(std::make_shared<OpenDirectory>(node, stream));
+  // If the caller is gone already, no release will come.
+  if (fuse_reply_open(request, fi) == -ENOENT) drop_handle(fi);
+}
+
+void op_releasedir(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
+  filesystem_of(request).buffers().description_closed(directory_of(fi).id);
+  drop_handle(fi);
+  fuse_reply_err(request, 0);
+}
+
+void op_fsyncdir(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
+  int fd = dirfd(directory_of(fi).stream.get());
+  int status = data_only ? fdatasync(fd) : fsync(fd);
+  fuse_reply_err(request, status < 0 ? errno : 0);
+}
+
+// Adds one entry to `out`; false if it does not fit.
+bool add_entry(fuse_req_t request, const OpenDirectory& directory, const dirent& e, bool plus,
+               std::vector<char>& out, size_t& used, int& error) {
+  Filesystem& fs = filesystem_of(request);
+  char* at = out.data() + used;
+  size_t room = out.size() - used, needed;
+  fuse_entry_param entry{};
+  entry.attr.st_ino = e.d_ino;
+  entry.attr.st_mode = static_cast<mode_t>(DTTOIF(e.d_type));
+  const bool counted = plus && !is_dot(e.d_name);
+  if (counted) {
+    error = look_up(fs, *directory.node, e.d_name, entry);
+    if (error == ENOENT) return error = 0, true;  // removed since it was listed
+    if (error) return false;
+  }
+  if (plus)
+    needed = fuse_add_direntry_plus(request, at, room, e.d_name, &entry, e.d_off);
+  else
+    needed = fuse_add_direntry(request, at, room, e.d_name, &entry.attr, e.d_off);
+  if (needed > room) {
+    if (counted) fs.nodes().forget(entry.ino, 1);
+    return false;
+  }
+  used += needed;
+  return true;
+}
+
+void read_directory(fuse_req_t request, size_t size, off_t offset, fuse_file_info* fi, bool plus) {
+  prepare_thread();
+  OpenDirectory& directory = directory_of(fi);
+  std::vector<char> out(size);
+  size_t used = 0;
+  int error = 0;
+  std::lock_guard lock(directory.mutex);
+  if (offset != directory.position) {
+    seekdir(directory.stream.get(), offset);
+    directory.position = offset;
+    directory.pending = nullptr;
+  }
+  for (;;) {
+    if (!directory.pending) {
+      errno = 0;
+      directory.pending = readdir(directory.stream.get());
+      if (!directory.pending) {
+        error = errno;
+        break;
+      }
+    }
+    if (!add_entry(request, directory, *directory.pending, plus, out, used, error)) break;
+    directory.position = directory.pending->d_off;
+    directory.pending = nullptr;
+  }
+  if (error && used == 0)
+    fuse_reply_err(request, error);
+  else
+    fuse_reply_buf(request, out.data(), used);
+}
+
+void op_readdir(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
+  read_directory(request, size, offset, fi, false);
+}
+void op_readdirplus(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
+  read_directory(request, size, offset, fi, true);
+}
+
+}  // namespace
+
+void add_directory_operations(fuse_lowlevel_ops& ops) {
+  ops.opendir = op_opendir;
+  ops.releasedir = op_releasedir;
+  ops.fsyncdir = op_fsyncdir;
+  ops.readdir = op_readdir;
+  ops.readdirplus = op_readdirplus;
+}
+
+}  // namespace fs

@@ -1,0 +1,143 @@
+// Names: looking up, creating, removing, renaming.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "filesystem.h"
+
+namespace fs {
+namespace {
+
+void reply_name(fuse_req_t request, Filesystem& fs, const Node& parent, const char* name, int status) {
+  if (status < 0) {
+    fuse_reply_err(request, errno);
+    return;
+  }
+  fuse_entry_param entry{};
+  int error = look_up(fs, parent, name, entry);
+  if (error)
+    fuse_reply_err(request, error);
+  else
+    fuse_reply_entry(request, &entry);
+}
+
+void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
+
+void op_lookup(fuse_req_t request, fuse_ino_t parent_id, const char* name) {
+  prepare_thread();
+  Filesystem& fs = filesystem_of(request);
+  auto parent = fs.nodes().find(parent_id);
+  if (!parent) return void(fuse_reply_err(request, ESTALE));
+  reply_name(request, fs, *parent, name, 0);
+}
+
+void op_forget(fuse_req_t request, fuse_ino_t id, uint64_t count) {
+  filesystem_of(request).nodes().forget(id, count);
+  fuse_reply_none(request);
+}
+
+void op_forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets) {
+  NodeTable& nodes = filesystem_of(request).nodes();
+  for (size_t i = 0; i < count; i++) nodes.forget(forgets[i].ino, forgets[i].nlookup);
+  fuse_reply_none(request);
+}
+
+void op_mknod(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_t mode, dev_t device) {
+  prepare_thread();
+  Filesystem& fs = filesystem_of(request);
+  auto parent = fs.nodes().find(parent_id);
+  if (!parent) return void(fuse_reply_err(request, ESTALE));
+  int status;
+  {
+    AsCreator as(caller_of(request), true);
+    status = mknodat(parent->path.get(), name, mode, device);
+  }
+  reply_name(request, fs, *parent, name, status);
+}
+
+void op_mkdir(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_t mode) {
+  prepare_thread();
+  Filesystem& fs = filesystem_of(request);
+  auto parent = fs.nodes().find(parent_id);
+  if (!parent) return void(fuse_reply_err(request, ESTALE));
+  int status;
+  {
+    AsCreator as(caller_of(request), true);
+    status = mkdirat(parent->path.get(), name, mode);
+  }
+  reply_name(request, fs, *parent, name, status);
+}
+
+void op_symlink(fuse_req_t request, const char* target, fuse_ino_t parent_id, const char* name) {
+  prepare_thread();
+  Filesystem& fs = filesystem_of(request);
+  auto parent = fs.nodes().find(parent_id);
+  if (!parent) return void(fuse_reply_err(request, ESTALE));
+  int status;
+  {
+    AsCreator as(caller_of(request), false);
+    status = symlinkat(target, parent->path.get(), name);
+  }
+  reply_name(request, fs, *parent, name, status);
+}
+
+void op_link(fuse_req_t request, fuse_ino_t id, fuse_ino_t parent_id, const char* name) {
+  prepare_thread();
+  Filesystem& fs = filesystem_of(request);
+  auto node = fs.nodes().find(id), parent = fs.nodes().find(parent_id);
+  if (!node || !parent) return void(fuse_reply_err(request, ESTALE));
+  int status = linkat(AT_FDCWD, posix::proc_path(node->path.get()).c_str(), parent->path.get(), name,
+                      AT_SYMLINK_FOLLOW);
+  reply_name(request, fs, *parent, name, status);
+}
+
+void remove_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, int flags) {
+  prepare_thread();
+  auto parent = filesystem_of(request).nodes().find(parent_id);
+  if (!parent) return void(fuse_reply_err(request, ESTALE));
+  reply_status(request, unlinkat(parent->path.get(), name, flags));
+}
+void op_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  remove_name(request, parent, name, 0);
+}
+void op_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  remove_name(request, parent, name, AT_REMOVEDIR);
+}
+
+void op_rename(fuse_req_t request, fuse_ino_t from_id, const char* from, fuse_ino_t to_id, const char* to,
+               unsigned flags) {
+  prepare_thread();
+  NodeTable& nodes = filesystem_of(request).nodes();
+  auto from_parent = nodes.find(from_id), to_parent = nodes.find(to_id);
+  if (!from_parent || !to_parent) return void(fuse_reply_err(request, ESTALE));
+  long status = syscall(SYS_renameat2, from_parent->path.get(), from, to_parent->path.get(), to, flags);
+  reply_status(request, static_cast<int>(status));
+}
+
+}  // namespace
+
+int look_up(Filesystem& fs, const Node& parent, const char* name, fuse_entry_param& entry) {
+  posix::Fd path(openat(parent.path.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!path) return errno;
+  if (fstatat(path.get(), "", &entry.attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
+  auto node = fs.nodes().look_up(std::move(path), entry.attr);
+  entry.ino = node->id;
+  entry.entry_timeout = fs.options().cache_seconds;
+  entry.attr_timeout = fs.attribute_seconds(*node);
+  return 0;
+}
+
+void add_name_operations(fuse_lowlevel_ops& ops) {
+  ops.lookup = op_lookup;
+  ops.forget = op_forget;
+  ops.forget_multi = op_forget_multi;
+  ops.mknod = op_mknod;
+  ops.mkdir = op_mkdir;
+  ops.symlink = op_symlink;
+  ops.link = op_link;
+  ops.unlink = op_unlink;
+  ops.rmdir = op_rmdir;
+  ops.rename = op_rename;
+}
+
+}  // namespace fs

@@ -1,0 +1,160 @@
+#include "options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+
+namespace fs {
+namespace {
+
+using Setter = std::function<bool(Options&, const std::string&)>;
+
+template <typename T>
+bool parse_number(const std::string& text, T& out) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_switch(const std::string& text, bool& out) {
+  if (text == "on" || text == "1" || text == "yes" || text == "true" || text.empty()) return out = true, true;
+  if (text == "off" || text == "0" || text == "no" || text == "false") return out = false, true;
+  return false;
+}
+
+bool parse_mebibytes(const std::string& text, size_t& bytes, size_t least, size_t most) {
+  size_t n = 0;
+  if (!parse_number(text, n) || n < least || n > most) return false;
+  bytes = n << 20;
+  return true;
+}
+
+struct Definition {
+  const char* name;
+  const char* values;
+  const char* help;
+  Setter set;
+};
+
+const std::vector<Definition>& definitions() {
+  static const std::vector<Definition> all = {
+      {"runtime", "auto|amd|software|PATH", "HIP runtime to load",
+       [](Options& o, const std::string& v) {
+         o.runtime = v;
+         return v == "auto" || v == "amd" || v == "software" || v.find('/') != std::string::npos;
+       }},
+      {"tag", "registered|direct|all",
+       "which opens can be tagged: those of processes that hold a registered buffer; "
+       "also those with O_DIRECT (default); every one",
+       [](Options& o, const std::string& v) {
+         if (v == "registered") return o.tag = TagPolicy::registered, true;
+         if (v == "direct") return o.tag = TagPolicy::direct, true;
+         if (v == "all") return o.tag = TagPolicy::all, true;
+         return false;
+       }},
+      {"routes", "LIST", "routes that may be used, joined by '+': peer+pages+cached+staged",
+       [](Options& o, std::string v) {
+         std::replace(v.begin(), v.end(), '+', ',');
+         auto set = engine::RouteSet::parse(v);
+         if (set) o.engine.routes = *set;
+         return set.has_value();
+       }},
+      {"passthrough", "on|off",
+       "kernel passthrough for ordinary opens (default on, needs root and Linux 6.9)",
+       [](Options& o, const std::string& v) { return parse_switch(v, o.passthrough); }},
+      {"cache", "SECONDS", "how long the kernel may believe names and attributes (default 1)",
+       [](Options& o, const std::string& v) {
+         return parse_number(v, o.cache_seconds) && o.cache_seconds >= 0 && o.cache_seconds <= 86400;
+       }},
+      {"threads", "N", "GPU requests moved at the same time (default: twice the CPUs, at least 4)",
+       [](Options& o, const std::string& v) {
+         return parse_number(v, o.engine_threads) && o.engine_threads >= 1 && o.engine_threads <= 1024;
+       }},
+      {"pool", "MIB", "cap of pinned staging memory (default 256)",
+       [](Options& o, const std::string& v) { return parse_mebibytes(v, o.engine.pool_bytes, 1, 1 << 20); }},
+      {"slot", "MIB", "size of one staging slot (default 4)",
+       [](Options& o, const std::string& v) { return parse_mebibytes(v, o.engine.slot_bytes, 1, 1024); }},
+      {"depth", "N", "file operations in flight for one request (default 16)",
+       [](Options& o, const std::string& v) {
+         return parse_number(v, o.engine.depth) && o.engine.depth >= 1 && o.engine.depth <= 256;
+       }},
+      {"io_uring", "on|off", "file I/O by io_uring or by threads (default on, threads where it is refused)",
+       [](Options& o, const std::string& v) { return parse_switch(v, o.engine.io_uring); }},
+      {"socket", "PATH|none", "socket through which clients hand over descriptors",
+       [](Options& o, const std::string& v) {
+         o.socket = v;
+         return !v.empty() && v.size() < 108;
+       }},
+      {"log", "LEVEL", "trace, debug, info, warn, error or off (default info)",
+       [](Options& o, const std::string& v) {
+         constexpr std::array levels{"trace", "debug", "info", "warn", "error", "off"};
+         o.log_level = v;
+         return std::find(levels.begin(), levels.end(), v) != levels.end();
+       }},
+      {"log_file", "PATH", "log there instead of to standard error (foreground) or syslog",
+       [](Options& o, const std::string& v) {
+         o.log_file = v;
+         return !v.empty();
+       }},
+  };
+  return all;
+}
+
+// Taken by the kernel or libfuse as they are.
+bool handed_on(const std::string& name) {
+  constexpr std::array known{"ro",      "rw",        "nosuid",     "suid",        "nodev",
+                             "dev",     "noexec",    "exec",       "noatime",     "nodiratime",
+                             "sync",    "dirsync",   "fsname",     "allow_other", "allow_root",
+                             "context", "fscontext", "defcontext", "rootcontext", "max_read"};
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+// Meant for mount(8), systemd or the reader of fstab.
+bool ignored(const std::string& name) {
+  constexpr std::array known{"defaults",    "auto",     "noauto", "user",    "nouser",   "users",
+                             "owner",       "group",    "nofail", "_netdev", "relatime", "norelatime",
+                             "strictatime", "lazytime", "atime",  "remount"};
+  return name.rfind("x-", 0) == 0 || name.rfind("comment", 0) == 0 ||
+         std::find(known.begin(), known.end(), name) != known.end();
+}
+
+}  // namespace
+
+posix::Result<void> apply_mount_options(Options& options, const std::string& list) {
+  for (size_t start = 0; start < list.size();) {
+    size_t end = std::min(list.find(',', start), list.size());
+    std::string item = list.substr(start, end - start);
+    start = end + 1;
+    if (item.empty()) continue;
+    size_t equals = item.find('=');
+    std::string name = item.substr(0, equals);
+    std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    auto definition = std::find_if(definitions().begin(), definitions().end(),
+                                   [&](const Definition& d) { return d.name == name; });
+    if (definition != definitions().end()) {
+      if (!definition->set(options, value))
+        return posix::failure(EINVAL,
+                              "mount option " + item + " (expected " + name + "=" + definition->values + ")");
+    } else if (handed_on(name)) {
+      options.fuse_options.push_back(item);
+    } else if (!ignored(name)) {
+      return posix::failure(EINVAL, "unknown mount option " + item);
+    }
+  }
+  if (options.engine.pool_bytes < options.engine.slot_bytes)
+    return posix::failure(EINVAL, "mount option pool is smaller than one slot");
+  return {};
+}
+
+std::string mount_options_help() {
+  std::string text;
+  for (const auto& d : definitions()) {
+    std::string left = std::string("  ") + d.name + "=" + d.values;
+    text += left + std::string(left.size() < 34 ? 34 - left.size() : 1, ' ') + d.help + "\n";
+  }
+  return text + "  ro, noatime, allow_other, ...    as for any file system\n";
+}
+
+}  // namespace fs

@@ -1,0 +1,112 @@
+#include "tagged_io.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu_io.h"
+
+namespace fs {
+namespace {
+
+// Zeros of any length a read can have: pages that are never written all share the kernel's zero page.
+const char* zeros(size_t size) {
+  constexpr size_t kMost = size_t{256} << 20;  // fs.fuse.max_pages_limit is at most 65535 pages
+  static const char* const area = [] {
+    void* p = mmap(nullptr, kMost, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? nullptr : static_cast<const char*>(p);
+  }();
+  return size <= kMost ? area : nullptr;
+}
+
+void reply_read(fuse_req_t request, Filesystem& fs, const Tag& tag, const GpuIo& io,
+                const engine::Outcome& outcome) {
+  const auto bytes = static_cast<size_t>(outcome.bytes);
+  if (!tag.tee) {
+    const char* nothing = zeros(bytes);
+    if (!nothing) return void(fuse_reply_err(request, ENOMEM));
+    fuse_reply_buf(request, nothing, bytes);
+    return;
+  }
+  std::vector<char> copy(bytes);
+  if (int error = fs.engine().fetch(io.buffer->memory(), io.buffer_offset, copy.data(), bytes))
+    fuse_reply_err(request, error);
+  else
+    fuse_reply_buf(request, copy.data(), bytes);
+}
+
+void account(Tag& tag, engine::Direction direction, const engine::Outcome& outcome) {
+  tag.requests++;
+  (direction == engine::Direction::read ? tag.bytes_read : tag.bytes_written) += outcome.bytes;
+  if (outcome.error) tag.failures++;
+  tag.route = static_cast<uint32_t>(outcome.route);
+  tag.reason = static_cast<uint32_t>(outcome.reason);
+}
+
+void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<Tag> tag,
+           engine::Direction direction, uint64_t size, uint64_t offset) {
+  Filesystem& fs = filesystem_of(request);
+  GpuIo io{direction, tag->buffer.lock(), 0, offset, 0, caller_of(request)};
+  if (!io.buffer) return void(fuse_reply_err(request, ENXIO));
+  TagShare share = share_of(tag->file_offset, tag->length, tag->buffer_offset, offset, size);
+  if (share.error) {
+    // At or past the end of the file a read is at end of file, wherever the window lies.
+    struct stat st;
+    if (direction == engine::Direction::read && fstat(file->fd.get(), &st) == 0 && S_ISREG(st.st_mode) &&
+        offset >= static_cast<uint64_t>(st.st_size))
+      return void(fuse_reply_buf(request, nullptr, 0));
+    return void(fuse_reply_err(request, share.error));
+  }
+  io.buffer_offset = share.buffer_offset;
+  io.length = share.length;
+  auto token = std::make_shared<engine::CancelToken>();
+  const bool here = is_short(io);
+  auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
+              guard = InterruptGuard(request, token)]() mutable {
+    prepare_thread();
+    engine::Outcome outcome = carry_out(fs, *file, io, *token);
+    account(*tag, io.direction, outcome);
+    guard.disarm();
+    if (outcome.result() < 0)
+      fuse_reply_err(request, outcome.error);
+    else if (io.direction == engine::Direction::read)
+      reply_read(request, fs, *tag, io, outcome);
+    else
+      fuse_reply_write(request, static_cast<size_t>(outcome.bytes));
+  };
+  if (here)
+    job();
+  else
+    fs.executor().submit(std::move(job), token, false);
+}
+
+}  // namespace
+
+TagShare share_of(uint64_t tag_offset, uint64_t tag_length, uint64_t tag_buffer_offset, uint64_t offset,
+                  uint64_t length) {
+  TagShare share;
+  if (offset < tag_offset || offset - tag_offset >= tag_length) {
+    share.error = ENOSPC;
+    return share;
+  }
+  const uint64_t skip = offset - tag_offset;
+  share.length = std::min(length, tag_length - skip);
+  share.buffer_offset = tag_buffer_offset + skip;
+  return share;
+}
+
+void read_tagged(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<Tag> tag, size_t size,
+                 off_t offset) {
+  serve(request, std::move(file), std::move(tag), engine::Direction::read, size,
+        static_cast<uint64_t>(offset));
+}
+
+void write_tagged(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<Tag> tag, size_t size,
+                  off_t offset) {
+  serve(request, std::move(file), std::move(tag), engine::Direction::write, size,
+        static_cast<uint64_t>(offset));
+}
+
+}  // namespace fs

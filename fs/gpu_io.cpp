@@ -12,9 +12,9 @@ constexpr uint64_t kLong = 4 * 1024 * 1024;
 posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, OpenFile& file) {
   std::lock_guard lock(file.mutex);
   if (file.file) return file.file;
-  posix::Fd copy(fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) return posix::last_failure("duplicate descriptor");
-  auto opened = storage::File::open(std::move(copy), fs.engine().mounts());
+  auto copy = posix::duplicate(file.fd.get());
+  if (!copy) return tl::unexpected(copy.error());
+  auto opened = storage::File::open(std::move(*copy), fs.engine().mounts());
   if (opened) file.file = *opened;
   return opened;
 }

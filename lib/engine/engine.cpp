@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -46,7 +47,20 @@ Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& fai
 
 Plan Engine::explain(const Request& request) const { return plan(situation(request, 0, {})); }
 
-Outcome Engine::run(const Request& r, const CancelToken& cancel) {
+// A read is planned for what the file holds now. So the last, partial block goes through the page cache, and
+// memory behind the file's last byte is left alone: direct I/O would fill the whole block.
+uint64_t Engine::readable_length(const Request& r) {
+  struct stat st;
+  if (r.direction == Direction::write || r.file->facts().kind != storage::FileKind::regular ||
+      fstat(r.file->buffered(), &st) < 0)
+    return r.length;
+  const auto size = static_cast<uint64_t>(st.st_size);
+  return r.file_offset >= size ? 0 : std::min(r.length, size - r.file_offset);
+}
+
+Outcome Engine::run(const Request& whole, const CancelToken& cancel) {
+  Request r = whole;
+  r.length = readable_length(whole);
   Outcome outcome;
   RouteSet failed_now;
   std::array<uint64_t, kRoutes> by_route{};

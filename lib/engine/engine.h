@@ -56,6 +56,7 @@ class Engine {
  private:
   using FileKey = std::pair<dev_t, ino_t>;
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
+  static uint64_t readable_length(const Request& request);
   std::unique_ptr<Lane> borrow_lane();
   void return_lane(std::unique_ptr<Lane> lane);
   struct Failures {

@@ -43,9 +43,8 @@ Reason file_refuses_direct(const Situation& s) {
 Reason refuse_peer(const Situation& s) {
   if (Reason r = switched_off(s, Route::peer); r != Reason::none) return r;
   if (s.peer_failed_before) return Reason::failed_before;
-  if (s.memory_is_pages || s.memory == gpu::MemoryKind::host || s.memory == gpu::MemoryKind::managed)
-    return Reason::host_pages;
   if (s.memory == gpu::MemoryKind::peer) return Reason::imported_memory;
+  if (s.memory_is_pages || s.memory != gpu::MemoryKind::device) return Reason::host_pages;
   if (!s.runtime_has_ais) return Reason::no_runtime_ais;
   if (Reason r = file_refuses_direct(s); r != Reason::none) return r;
   if (s.peer_support == storage::PeerSupport::file_system) return Reason::file_system;

@@ -18,6 +18,22 @@ Type translate(int major, const hip::PointerAttributes& a) {
   return a.type == 1 ? Type::host : a.type == 2 ? Type::device : a.type == 3 ? Type::managed : Type::unknown;
 }
 
+MemoryKind kind_of(Type type) {
+  switch (type) {
+    case Type::device:
+      return MemoryKind::device;
+    case Type::managed:
+      return MemoryKind::managed;
+    case Type::host:
+      return MemoryKind::host;
+    case Type::unknown:
+      break;
+  }
+  return MemoryKind::pageable;
+}
+
+size_t unknown_length(const void* address) { return SIZE_MAX - reinterpret_cast<uintptr_t>(address); }
+
 }  // namespace
 
 tl::expected<Memory, hip::Error> describe(const Runtime& runtime, const void* address) {
@@ -28,18 +44,21 @@ tl::expected<Memory, hip::Error> describe(const Runtime& runtime, const void* ad
     return tl::unexpected(error);
   }
   Type type = translate(runtime.major(), attributes);
-  if (type == Type::unknown) return tl::unexpected(hip::kErrorInvalidValue);
   Memory m;
   m.address = static_cast<char*>(const_cast<void*>(address));
   m.device = attributes.device;
-  m.kind = type == Type::device    ? MemoryKind::device
-           : type == Type::managed ? MemoryKind::managed
-                                   : MemoryKind::host;
+  m.kind = kind_of(type);
+  if (m.kind == MemoryKind::pageable) {
+    m.device = -1;
+    m.pages = true;
+    m.length = unknown_length(address);
+    return m;
+  }
   int integrated = 0;
   if (m.kind == MemoryKind::device && !runtime.device_memory_is_pages())
     runtime.hip().hipDeviceGetAttribute(&integrated, hip::kAttributeIntegrated, m.device);
   m.pages = m.kind != MemoryKind::device || runtime.device_memory_is_pages() ||
-            (integrated && runtime.kind() == RuntimeKind::amd);
+            (integrated && runtime.kind() != RuntimeKind::cuda);
   void* base = nullptr;
   size_t size = 0;
   error = runtime.hip().hipMemGetAddressRange(&base, &size, m.address);
@@ -48,8 +67,7 @@ tl::expected<Memory, hip::Error> describe(const Runtime& runtime, const void* ad
   } else {
     runtime.hip().hipGetLastError();
     if (m.kind == MemoryKind::device) return tl::unexpected(error);
-    m.length =
-        SIZE_MAX - reinterpret_cast<uintptr_t>(address);  // the runtime does not say where host memory ends
+    m.length = unknown_length(address);
   }
   return m;
 }

@@ -8,10 +8,11 @@
 namespace gpu {
 
 enum class MemoryKind {
-  device,   ///< VRAM, or what the runtime calls device memory
-  managed,  ///< hipMallocManaged
-  host,     ///< pinned or pageable host memory
-  peer,     ///< memory of another PCI device, mapped (p2pmem)
+  device,    ///< VRAM, or what the runtime calls device memory
+  managed,   ///< hipMallocManaged
+  host,      ///< pinned or pageable host memory
+  peer,      ///< memory of another PCI device, mapped (p2pmem)
+  pageable,  ///< host memory that the runtime does not know; never handed to it
 };
 
 /// A range of memory that bytes can be moved to and from.
@@ -23,8 +24,8 @@ struct Memory {
   bool pages = false;  ///< CPU-addressable pages: the kernel can read files straight into it
 };
 
-/// The memory from `address` to the end of its allocation. kErrorInvalidValue if the runtime does not know
-/// it.
+/// The memory from `address` to the end of its allocation. Host memory whose end the runtime does not say
+/// reaches to the end of the address space. Fails with what the runtime says.
 tl::expected<Memory, hip::Error> describe(const Runtime& runtime, const void* address);
 
 }  // namespace gpu

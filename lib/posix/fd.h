@@ -34,15 +34,17 @@ class Fd {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  Result<Fd> duplicate() const {
-    int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) return last_failure("duplicate descriptor " + std::to_string(fd_));
-    return Fd(copy);
-  }
-
  private:
   int fd_ = -1;
 };
+
+/// A descriptor of the same open file.
+inline Result<Fd> duplicate(int fd) {
+  int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0 && errno == EINVAL) errno = EMFILE;  // what the kernel says when the limit is 0
+  if (copy < 0) return last_failure("duplicate descriptor " + std::to_string(fd));
+  return Fd(copy);
+}
 
 /// A path that names what `fd` has open, for calls that take only paths.
 inline std::string proc_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }

@@ -35,6 +35,8 @@ class File {
   /// write at offsets.
   static posix::Result<std::shared_ptr<const File>> open(posix::Fd fd, MountTable& mounts);
 
+  /// The descriptor that was taken over (for O_APPEND: a fresh one of the same file).
+  int own() const { return own_.get(); }
   int buffered() const { return direct_is_own_ ? twin_.get() : own_.get(); }
   /// -1 if the file has no direct I/O.
   int direct() const { return direct_is_own_ ? own_.get() : twin_.get(); }

@@ -1,0 +1,278 @@
+// Ordinary POSIX through the mount, with and without kernel passthrough.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "mounted.h"
+
+namespace {
+
+class Posix : public overlay::Mounted, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    Mounted::SetUp();
+    if (!IsSkipped()) mount(GetParam());
+  }
+};
+
+TEST_P(Posix, FilesAreTheSameOnBothSides) {
+  const auto bytes = pattern(3'000'001);
+  make_file("a", bytes);
+  posix::Fd fd(open(mounted("a").c_str(), O_RDONLY));
+  ASSERT_TRUE(fd);
+  std::vector<char> got(bytes.size() + 10);
+  size_t done = 0;
+  for (ssize_t n; (n = read(fd.get(), got.data() + done, got.size() - done)) > 0;)
+    done += static_cast<size_t>(n);
+  got.resize(done);
+  EXPECT_EQ(got, bytes);
+  struct stat a, b;
+  ASSERT_EQ(stat(source("a").c_str(), &a), 0);
+  ASSERT_EQ(stat(mounted("a").c_str(), &b), 0);
+  EXPECT_EQ(a.st_ino, b.st_ino);
+  EXPECT_EQ(a.st_size, b.st_size);
+  EXPECT_EQ(a.st_mode, b.st_mode);
+  EXPECT_EQ(a.st_blocks, b.st_blocks);
+  EXPECT_EQ(a.st_mtim.tv_nsec, b.st_mtim.tv_nsec);
+}
+
+TEST_P(Posix, WritesAppendsAndTruncates) {
+  {
+    posix::Fd fd(open(mounted("w").c_str(), O_RDWR | O_CREAT | O_EXCL, 0640));
+    ASSERT_TRUE(fd);
+    ASSERT_EQ(write(fd.get(), "hello", 5), 5);
+    ASSERT_EQ(pwrite(fd.get(), "J", 1, 0), 1);
+    struct stat st;
+    ASSERT_EQ(fstat(fd.get(), &st), 0);
+    EXPECT_EQ(st.st_size, 5);
+    ASSERT_EQ(fsync(fd.get()), 0);
+    ASSERT_EQ(ftruncate(fd.get(), 4), 0);
+    ASSERT_EQ(fstat(fd.get(), &st), 0);
+    EXPECT_EQ(st.st_size, 4);
+  }
+  {
+    posix::Fd fd(open(mounted("w").c_str(), O_WRONLY | O_APPEND));
+    ASSERT_EQ(write(fd.get(), "o!", 2), 2);
+  }
+  EXPECT_EQ(file_bytes("w"), std::vector<char>({'J', 'e', 'l', 'l', 'o', '!'}));
+  { posix::Fd fd(open(mounted("w").c_str(), O_WRONLY | O_TRUNC)); }
+  EXPECT_TRUE(file_bytes("w").empty());
+  EXPECT_EQ(open(mounted("w").c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600), -1);
+  EXPECT_EQ(errno, EEXIST);
+}
+
+TEST_P(Posix, MapsFiles) {
+  make_file("m", pattern(8192));
+  posix::Fd fd(open(mounted("m").c_str(), O_RDWR));
+  char* p = static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+  ASSERT_NE(p, MAP_FAILED);
+  EXPECT_EQ(memcmp(p, pattern(8192).data(), 8192), 0);
+  p[100] = 'X';
+  ASSERT_EQ(msync(p, 8192, MS_SYNC), 0);
+  munmap(p, 8192);
+  fd.reset();
+  EXPECT_EQ(file_bytes("m")[100], 'X');
+}
+
+TEST_P(Posix, DirectIoReadsAndWrites) {
+  make_file("d", pattern(1 << 20));
+  posix::Fd fd(open(mounted("d").c_str(), O_RDWR | O_DIRECT));
+  ASSERT_TRUE(fd);
+  char* p = static_cast<char*>(aligned_alloc(4096, 65536));
+  ASSERT_EQ(pread(fd.get(), p, 65536, 65536), 65536);
+  EXPECT_EQ(memcmp(p, pattern(1 << 20).data() + 65536, 65536), 0);
+  memset(p, 'z', 65536);
+  ASSERT_EQ(pwrite(fd.get(), p, 65536, 0), 65536);
+  free(p);
+  fd.reset();
+  EXPECT_EQ(file_bytes("d")[65535], 'z');
+  EXPECT_EQ(file_bytes("d")[65536], pattern(1 << 20)[65536]);
+}
+
+TEST_P(Posix, OneInodeMayBeOpenInEveryWayAtOnce) {
+  make_file("f", pattern(10000));
+  std::vector<posix::Fd> fds;
+  for (int flags :
+       {O_RDONLY, O_RDWR | O_DIRECT, O_RDWR, O_WRONLY | O_APPEND, O_RDONLY | O_DIRECT, O_RDONLY}) {
+    fds.emplace_back(open(mounted("f").c_str(), flags));
+    ASSERT_TRUE(fds.back()) << strerror(errno) << " for " << flags;
+  }
+  std::rotate(fds.begin(), fds.begin() + 2, fds.end());
+  while (!fds.empty()) {
+    fds.pop_back();
+    posix::Fd again(open(mounted("f").c_str(), O_RDWR));
+    ASSERT_TRUE(again);
+    char byte;
+    EXPECT_EQ(pread(again.get(), &byte, 1, 0), 1);
+  }
+}
+
+TEST_P(Posix, NamesAreMadeMovedAndRemoved) {
+  ASSERT_EQ(mkdir(mounted("dir").c_str(), 0750), 0);
+  make_file("dir/a", {'a'});
+  ASSERT_EQ(link(mounted("dir/a").c_str(), mounted("b").c_str()), 0);
+  struct stat a, b;
+  ASSERT_EQ(stat(mounted("dir/a").c_str(), &a), 0);
+  ASSERT_EQ(stat(mounted("b").c_str(), &b), 0);
+  EXPECT_EQ(a.st_ino, b.st_ino);
+  EXPECT_EQ(b.st_nlink, 2u);
+  ASSERT_EQ(symlink("dir/a", mounted("s").c_str()), 0);
+  char target[10] = {};
+  ASSERT_EQ(readlink(mounted("s").c_str(), target, sizeof target), 5);
+  EXPECT_STREQ(target, "dir/a");
+  ASSERT_EQ(mkfifo(mounted("p").c_str(), 0600), 0);
+  ASSERT_EQ(stat(source("p").c_str(), &a), 0);
+  EXPECT_TRUE(S_ISFIFO(a.st_mode));
+  ASSERT_EQ(rename(mounted("b").c_str(), mounted("dir/c").c_str()), 0);
+  EXPECT_EQ(access(source("dir/c").c_str(), F_OK), 0);
+  EXPECT_EQ(
+      renameat2(AT_FDCWD, mounted("dir/c").c_str(), AT_FDCWD, mounted("dir/a").c_str(), RENAME_NOREPLACE),
+      -1);
+  EXPECT_EQ(errno, EEXIST);
+  EXPECT_EQ(rmdir(mounted("dir").c_str()), -1);
+  EXPECT_EQ(errno, ENOTEMPTY);
+  ASSERT_EQ(unlink(mounted("dir/a").c_str()), 0);
+  ASSERT_EQ(unlink(mounted("dir/c").c_str()), 0);
+  ASSERT_EQ(rmdir(mounted("dir").c_str()), 0);
+  EXPECT_EQ(access(source("dir").c_str(), F_OK), -1);
+}
+
+TEST_P(Posix, UnlinkedFilesStayUsableWhileOpen) {
+  make_file("u", pattern(100));
+  posix::Fd fd(open(mounted("u").c_str(), O_RDWR));
+  ASSERT_EQ(unlink(mounted("u").c_str()), 0);
+  char byte;
+  EXPECT_EQ(pread(fd.get(), &byte, 1, 99), 1);
+  EXPECT_EQ(pwrite(fd.get(), "x", 1, 100), 1);
+  struct stat st;
+  ASSERT_EQ(fstat(fd.get(), &st), 0);
+  EXPECT_EQ(st.st_nlink, 0u);
+  EXPECT_EQ(st.st_size, 101);
+}
+
+TEST_P(Posix, ListsLargeDirectoriesCompletely) {
+  std::set<std::string> expected;
+  for (int i = 0; i < 3000; i++) {
+    std::string name = "file-with-a-long-name-" + std::to_string(i);
+    make_file(name, {});
+    expected.insert(name);
+  }
+  std::set<std::string> listed;
+  DIR* directory = opendir(mount_.c_str());
+  ASSERT_NE(directory, nullptr);
+  while (dirent* e = readdir(directory)) {
+    if (e->d_name[0] == '.') continue;
+    EXPECT_TRUE(listed.insert(e->d_name).second) << e->d_name;
+  }
+  closedir(directory);
+  EXPECT_EQ(listed, expected);
+}
+
+TEST_P(Posix, AttributesAndExtendedAttributesPassThrough) {
+  make_file("x", {'1'});
+  ASSERT_EQ(chmod(mounted("x").c_str(), 0604), 0);
+  ASSERT_EQ(chown(mounted("x").c_str(), 1234, 5678), 0);
+  timespec times[2] = {{1000, 1}, {2000, 2}};
+  ASSERT_EQ(utimensat(AT_FDCWD, mounted("x").c_str(), times, 0), 0);
+  ASSERT_EQ(setxattr(mounted("x").c_str(), "user.k", "value", 5, 0), 0);
+  struct stat st;
+  ASSERT_EQ(stat(source("x").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0604u);
+  EXPECT_EQ(st.st_uid, 1234u);
+  EXPECT_EQ(st.st_gid, 5678u);
+  EXPECT_EQ(st.st_mtim.tv_sec, 2000);
+  EXPECT_EQ(st.st_mtim.tv_nsec, 2);
+  char value[10] = {};
+  ASSERT_EQ(getxattr(source("x").c_str(), "user.k", value, sizeof value), 5);
+  EXPECT_STREQ(value, "value");
+  EXPECT_EQ(getxattr(mounted("x").c_str(), "user.k", value, 2), -1);
+  EXPECT_EQ(errno, ERANGE);
+  char list[100];
+  EXPECT_GE(listxattr(mounted("x").c_str(), list, sizeof list), 7);
+  ASSERT_EQ(removexattr(mounted("x").c_str(), "user.k"), 0);
+  EXPECT_EQ(getxattr(mounted("x").c_str(), "user.k", value, sizeof value), -1);
+  EXPECT_EQ(errno, ENODATA);
+}
+
+TEST_P(Posix, HolesAllocationAndCopies) {
+  posix::Fd fd(open(mounted("h").c_str(), O_RDWR | O_CREAT, 0644));
+  ASSERT_EQ(fallocate(fd.get(), 0, 0, 1 << 20), 0);
+  ASSERT_EQ(pwrite(fd.get(), "x", 1, 5 << 20), 1);
+  EXPECT_EQ(lseek(fd.get(), 1 << 20, SEEK_DATA), 5 << 20);
+  EXPECT_EQ(lseek(fd.get(), 1 << 20, SEEK_HOLE), 1 << 20);
+  ASSERT_EQ(fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
+  posix::Fd copy(open(mounted("copy").c_str(), O_RDWR | O_CREAT, 0644));
+  off_t from = 5 << 20, to = 10;
+  EXPECT_EQ(copy_file_range(fd.get(), &from, copy.get(), &to, 1, 0), 1);
+  char byte;
+  EXPECT_EQ(pread(copy.get(), &byte, 1, 10), 1);
+  EXPECT_EQ(byte, 'x');
+  struct statvfs a, b;
+  ASSERT_EQ(statvfs(source_.c_str(), &a), 0);
+  ASSERT_EQ(statvfs(mount_.c_str(), &b), 0);
+  EXPECT_EQ(a.f_blocks, b.f_blocks);
+}
+
+TEST_P(Posix, FilesBelongToWhoMakesThem) {
+  ASSERT_EQ(chmod(mount_.c_str(), 01777), 0);
+  make_file("secret", {'s'});
+  ASSERT_EQ(chmod(source("secret").c_str(), 0600), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    if (setgid(1001) || setuid(1000)) _exit(9);
+    umask(027);
+    int fd = open(mounted("mine").c_str(), O_CREAT | O_RDWR, 0666);
+    if (fd < 0 || write(fd, "x", 1) != 1) _exit(1);
+    if (mkdir(mounted("mydir").c_str(), 0777) || symlink("x", mounted("mylink").c_str())) _exit(2);
+    if (open(mounted("secret").c_str(), O_RDONLY) >= 0 || errno != EACCES) _exit(3);
+    _exit(0);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  struct stat st;
+  ASSERT_EQ(stat(source("mine").c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 1000u);
+  EXPECT_EQ(st.st_gid, 1001u);
+  EXPECT_EQ(st.st_mode & 0777, 0640u);
+  ASSERT_EQ(lstat(source("mylink").c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 1000u);
+  ASSERT_EQ(stat(source("mydir").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0750u);
+}
+
+TEST_P(Posix, AStrangersWriteTakesSetIdBitsAway) {
+  make_file("suid", {'1'});
+  ASSERT_EQ(chmod(source("suid").c_str(), 06777), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    if (setgid(1001) || setuid(1000)) _exit(9);
+    int fd = open(mounted("suid").c_str(), O_WRONLY);
+    _exit(fd >= 0 && write(fd, "2", 1) == 1 ? 0 : 1);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  struct stat st;
+  ASSERT_EQ(stat(source("suid").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0777u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mount, Posix,
+                         testing::Values("passthrough=on", "passthrough=off", "tag=all", "cache=0"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '=', '_');
+                           return name;
+                         });
+
+}  // namespace

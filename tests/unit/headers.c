@@ -1,0 +1,2 @@
+#include "hipfile.h"
+#include "hipfile_fuse.h"

@@ -1,0 +1,79 @@
+#include "node_table.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace {
+
+posix::Fd some_fd() { return posix::Fd(open("/", O_PATH)); }
+struct stat stat_of(ino_t inode) {
+  struct stat st {};
+  st.st_dev = 1;
+  st.st_ino = inode;
+  return st;
+}
+
+TEST(NodeTable, GivesOneNodeForAllNamesOfAnInode) {
+  fs::NodeTable table(some_fd(), stat_of(2));
+  auto a = table.look_up(some_fd(), stat_of(10));
+  auto b = table.look_up(some_fd(), stat_of(10));
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(table.find(a->id), a);
+  EXPECT_EQ(table.size(), 2u);
+  table.forget(a->id, 1);
+  EXPECT_EQ(table.find(a->id), a);
+  table.forget(a->id, 1);
+  EXPECT_EQ(table.find(a->id), nullptr);
+  EXPECT_EQ(table.size(), 1u);
+}
+
+TEST(NodeTable, NeverAnswersToAnIdOfAForgottenNode) {
+  fs::NodeTable table(some_fd(), stat_of(2));
+  auto old = table.look_up(some_fd(), stat_of(10));
+  table.forget(old->id, 1);
+  auto fresh = table.look_up(some_fd(), stat_of(11));
+  EXPECT_NE(fresh->id, old->id);
+  EXPECT_EQ(table.find(old->id), nullptr);
+  table.forget(old->id, 1);
+  EXPECT_EQ(table.find(fresh->id), fresh);
+}
+
+TEST(NodeTable, KnowsTheRootAndNeverForgetsIt) {
+  fs::NodeTable table(some_fd(), stat_of(2));
+  EXPECT_EQ(table.look_up(some_fd(), stat_of(2))->id, fs::kRootId);
+  table.forget(fs::kRootId, 1000);
+  EXPECT_EQ(table.find(fs::kRootId), table.root());
+}
+
+TEST(NodeTable, RefusesIdsThatNobodyWasGiven) {
+  fs::NodeTable table(some_fd(), stat_of(2));
+  for (fs::NodeId id :
+       {fs::NodeId{0}, fs::NodeId{2}, fs::NodeId{12345}, fs::NodeId{1} << 32 | 1, ~fs::NodeId{0}})
+    EXPECT_EQ(table.find(id), nullptr) << id;
+  table.forget(~fs::NodeId{0}, 1);
+}
+
+TEST(NodeTable, ForgettingMoreThanWasLookedUpIsHarmless) {
+  fs::NodeTable table(some_fd(), stat_of(2));
+  auto node = table.look_up(some_fd(), stat_of(10));
+  table.forget(node->id, 100);
+  EXPECT_EQ(table.find(node->id), nullptr);
+}
+
+TEST(NodeTable, HoldsUnderLookupsAndForgetsOfManyThreads) {
+  fs::NodeTable table(some_fd(), stat_of(2));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; t++)
+    threads.emplace_back([&] {
+      for (ino_t i = 0; i < 2000; i++) {
+        auto node = table.look_up(some_fd(), stat_of(100 + i % 50));
+        EXPECT_EQ(table.find(node->id), node);
+        table.forget(node->id, 1);
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(table.size(), 1u);
+}
+
+}  // namespace

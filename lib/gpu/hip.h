@@ -23,6 +23,7 @@ namespace gpu {
   X(hipFree, (void*))                                                           \
   X(hipHostMalloc, (void**, size_t, unsigned))                                  \
   X(hipHostFree, (void*))                                                       \
+  X(hipMemset, (void*, int, size_t))                                            \
   X(hipMemcpy, (void*, const void*, size_t, hip::MemcpyKind))                   \
   X(hipMemcpyAsync, (void*, const void*, size_t, hip::MemcpyKind, hip::Stream)) \
   X(hipPointerGetAttributes, (hip::PointerAttributes*, const void*))            \

@@ -49,6 +49,11 @@ posix::Result<TargetMemory> TargetMemory::on_device(std::shared_ptr<const gpu::R
   m.runtime_ = std::move(runtime);
   m.device_ = device;
   m.size_ = size;
+  // Memory that was never touched may still have to be found page by page, which is not what a transfer
+  // costs.
+  if (hip::Error e = m.runtime_->hip().hipMemset(m.address_, 0, std::max<size_t>(size, 1));
+      e != hip::kSuccess)
+    return tl::unexpected(hip_error(*m.runtime_, "hipMemset", e));
   return m;
 }
 

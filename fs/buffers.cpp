@@ -19,12 +19,20 @@ uint64_t random_id() {
 posix::Result<uint64_t> BufferTable::add(std::unique_ptr<gpu::Imported> imported, DescriptionId owner,
                                          std::optional<ProcessKey> process, bool process_wide) {
   auto buffer = std::make_shared<Buffer>(std::move(imported));
+  const uint64_t bytes = buffer->memory().length;
   std::lock_guard lock(mutex_);
-  if (owned_[owner] >= kMostPerDescription) return posix::failure(ENOSPC, "buffers on this descriptor");
+  auto& here = on_description_[owner];
+  if (here.size() >= kMostPerDescription) return posix::failure(ENOSPC, "buffers on this descriptor");
+  if (entries_.size() >= kMost || bytes > kMostBytes - bytes_) {
+    if (here.empty()) on_description_.erase(owner);
+    return posix::failure(ENOMEM, "registered buffers");
+  }
   uint64_t id = random_id();
   while (entries_.contains(id)) id = random_id();
   entries_.emplace(id, Entry{std::move(buffer), owner, process, process_wide, {}});
-  owned_[owner]++;
+  here.insert(id);
+  if (process) of_process_[*process]++;
+  bytes_ += bytes;
   count_ = entries_.size();
   return id;
 }
@@ -36,7 +44,10 @@ posix::Result<void> BufferTable::attach(uint64_t id, DescriptionId description,
   if (it == entries_.end()) return posix::failure(ENOENT, "buffer to attach");
   if (!process || it->second.process != process)
     return posix::failure(EPERM, "attach another process's buffer");
-  it->second.attached.insert(description);
+  auto& here = on_description_[description];
+  if (here.size() >= kMostPerDescription) return posix::failure(ENOSPC, "buffers on this descriptor");
+  here.insert(id);
+  if (description != it->second.owner) it->second.attached.insert(description);
   return {};
 }
 
@@ -53,47 +64,62 @@ bool BufferTable::remove(uint64_t id, DescriptionId description, const std::opti
   std::lock_guard lock(mutex_);
   auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.valid_on(description, opener)) return false;
-  last = std::move(it->second.buffer);
+  last = take(it);
   last->released_ = std::move(released);
-  if (--owned_[it->second.owner] == 0) owned_.erase(it->second.owner);
-  entries_.erase(it);
-  count_ = entries_.size();
   return true;
 }
 
-template <typename Condition>
-void BufferTable::remove_if(Condition condition) {
-  std::vector<std::shared_ptr<Buffer>> last;
+std::shared_ptr<Buffer> BufferTable::take(std::map<uint64_t, Entry>::iterator it) {
+  const uint64_t id = it->first;
+  Entry entry = std::move(it->second);
+  entries_.erase(it);
+  auto leave = [&](DescriptionId description) {
+    auto here = on_description_.find(description);
+    if (here == on_description_.end()) return;
+    here->second.erase(id);
+    if (here->second.empty()) on_description_.erase(here);
+  };
+  leave(entry.owner);
+  for (DescriptionId description : entry.attached) leave(description);
+  if (entry.process)
+    if (auto of = of_process_.find(*entry.process); of != of_process_.end() && --of->second == 0) of_process_.erase(of);
+  bytes_ -= entry.buffer->memory().length;
+  count_ = entries_.size();
+  return std::move(entry.buffer);
+}
+
+std::vector<std::shared_ptr<Buffer>> BufferTable::description_closed(DescriptionId description) {
+  std::vector<std::shared_ptr<Buffer>> gone;
+  if (empty()) return gone;
+  std::lock_guard lock(mutex_);
+  auto here = on_description_.find(description);
+  if (here == on_description_.end()) return gone;
+  for (auto ids = here->second; uint64_t id : ids) {
+    auto it = entries_.find(id);
+    if (it->second.owner == description) {
+      gone.push_back(take(it));
+    } else {
+      it->second.attached.erase(description);
+    }
+  }
+  on_description_.erase(description);
+  return gone;
+}
+
+std::vector<std::shared_ptr<Buffer>> BufferTable::process_ended(const ProcessKey& process) {
+  std::vector<std::shared_ptr<Buffer>> gone;
   std::lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
-    if (!condition(it->second)) {
-      ++it;
-      continue;
-    }
-    last.push_back(std::move(it->second.buffer));
-    if (--owned_[it->second.owner] == 0) owned_.erase(it->second.owner);
-    it = entries_.erase(it);
+    auto next = std::next(it);
+    if (it->second.process == process) gone.push_back(take(it));
+    it = next;
   }
-  count_ = entries_.size();
-}
-
-void BufferTable::description_closed(DescriptionId description) {
-  if (empty()) return;
-  remove_if([description](Entry& e) {
-    e.attached.erase(description);
-    return e.owner == description;
-  });
-}
-
-void BufferTable::process_ended(const ProcessKey& process) {
-  remove_if([&process](const Entry& e) { return e.process == process; });
+  return gone;
 }
 
 bool BufferTable::process_holds_buffer(const ProcessKey& process) const {
   std::lock_guard lock(mutex_);
-  for (const auto& [id, entry] : entries_)
-    if (entry.process == process) return true;
-  return false;
+  return of_process_.contains(process);
 }
 
 }  // namespace fs

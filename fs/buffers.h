@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "gpu/import.h"
 #include "process.h"
@@ -38,10 +39,14 @@ using DescriptionId = uint64_t;
 /// Thread-safe.
 class BufferTable {
  public:
-  static constexpr size_t kMostPerDescription = 65536;
+  static constexpr size_t kMostPerDescription = 4096;
+  /// Each is a mapping of the daemon, which has vm.max_map_count of them (65530).
+  static constexpr size_t kMost = 32768;
+  /// Of address space, which is 128 TiB in all.
+  static constexpr uint64_t kMostBytes = uint64_t{16} << 40;
 
   /// Adds a buffer that belongs to `owner`, and with it to what is open there. `process`: who registered it,
-  /// if known. ENOSPC: too many on this description.
+  /// if known. /// ENOSPC: too many on this description. ENOMEM: too many or too large together.
   posix::Result<uint64_t> add(std::unique_ptr<gpu::Imported> imported, DescriptionId owner,
                               std::optional<ProcessKey> process, bool process_wide);
   /// Makes a buffer valid on another description. ENOENT: unknown id. EPERM: not this process's buffer.
@@ -55,8 +60,9 @@ class BufferTable {
   bool remove(uint64_t id, DescriptionId description, const std::optional<ProcessKey>& opener,
               std::function<void()> released);
 
-  void description_closed(DescriptionId description);
-  void process_ended(const ProcessKey& process);
+  /// Both give the buffers that nobody can name any more, for the caller to let go where waiting is allowed.
+  std::vector<std::shared_ptr<Buffer>> description_closed(DescriptionId description);
+  std::vector<std::shared_ptr<Buffer>> process_ended(const ProcessKey& process);
 
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   bool process_holds_buffer(const ProcessKey& process) const;
@@ -74,14 +80,15 @@ class BufferTable {
              (process_wide && opener && opener == process);
     }
   };
-  // Takes entries out under the lock; the buffers die after it, because releasing memory may wait for the
-  // device.
-  template <typename Condition>
-  void remove_if(Condition condition);
+  // // With mutex_ held.
+  std::shared_ptr<Buffer> take(std::map<uint64_t, Entry>::iterator it);
+
 
   mutable std::mutex mutex_;
   std::map<uint64_t, Entry> entries_;
-  std::map<DescriptionId, size_t> owned_;
+  std::map<DescriptionId, std::set<uint64_t>> on_description_;  ///< owned and attached, so that closing is cheap
+  std::map<ProcessKey, size_t> of_process_;
+  uint64_t bytes_ = 0;
   std::atomic<size_t> count_{0};
 };
 

@@ -54,7 +54,7 @@ AsCreator::AsCreator(const Caller& caller, bool with_umask)
       masked_(with_umask && caller.umask != 0) {
   if (switched_) {
     set_ids(caller.uid, caller.gid);
-    keep_capabilities(~0ull);
+    keep_capabilities(~bit(CAP_SYS_RESOURCE));  // quota and reserved blocks are the caller's
   }
   if (masked_) umask(caller.umask);
 }

@@ -3,10 +3,13 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdlib>
 
 namespace fs {
 namespace {
+
+constexpr auto kShutdownPatience = std::chrono::seconds(30);
 
 unsigned engine_threads(const Options& options) {
   return options.engine_threads ? options.engine_threads
@@ -38,9 +41,10 @@ Filesystem::Filesystem(Options options, posix::Fd source, const struct stat& st,
                        std::shared_ptr<const gpu::Runtime> runtime)
     : options_(std::move(options)),
       nodes_(std::move(source), st),
-      watcher_([this](const ProcessKey& process) { buffers_.process_ended(process); }),
+      
       engine_(std::move(runtime), options_.engine),
-      executor_(engine_threads(options_)) {}
+      executor_(engine_threads(options_)),
+ watcher_([this](const ProcessKey& process) { forget_buffers(buffers_.process_ended(process)); }) {}
 
 Filesystem::~Filesystem() = default;
 
@@ -69,12 +73,20 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   session_ = std::move(*session);
   spdlog::info("{} on {}", options_.source, options_.mountpoint);
   int status = session_->loop();
-  // Requests that are being carried out are answered while the kernel still listens.
-  executor_.stop();
+  // Requests that are being carried out are answered while the kernel still listens. Should one hang in the kernel for
+  // want of somebody to answer it, unmounting sets it free.
+  executor_.cancel_all();
+  executor_.wait_idle(kShutdownPatience);
   session_->unmount();
+  executor_.stop();
   spdlog::info("unmounted {}", options_.mountpoint);
   if (status < 0) return posix::failure(-status, "serve " + options_.mountpoint);
   return {};
+}
+
+void Filesystem::forget_buffers(std::vector<std::shared_ptr<Buffer>> buffers) {
+  if (buffers.empty()) return;
+  executor_.submit([buffers = std::move(buffers)] {}, std::make_shared<engine::CancelToken>(), false);
 }
 
 double Filesystem::attribute_seconds(Node& node) const {

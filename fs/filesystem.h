@@ -1,13 +1,15 @@
 // The mount: what all operations share.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "buffers.h"
 #include "description.h"
 #include "engine/engine.h"
-#include "executor.h"
+#include "engine/executor.h"
 #include "handover.h"
 #include "node_table.h"
 #include "options.h"
@@ -30,9 +32,11 @@ class Filesystem : public Connection {
   NodeTable& nodes() { return nodes_; }
   BufferTable& buffers() { return buffers_; }
   ProcessWatcher& watcher() { return watcher_; }
-  Executor& executor() { return executor_; }
+  engine::Executor& executor() { return executor_; }
   engine::Engine& engine() { return engine_; }
   Handover* handover() { return handover_.get(); }
+  /// Lets buffers go on a thread that may wait for the device.
+  void forget_buffers(std::vector<std::shared_ptr<Buffer>> buffers);
   /// From the init operation: the kernel is there.
   void started() { ready_(); }
 
@@ -45,9 +49,9 @@ class Filesystem : public Connection {
   const Options options_;
   NodeTable nodes_;
   BufferTable buffers_;
-  ProcessWatcher watcher_;
   engine::Engine engine_;
-  Executor executor_;
+  engine::Executor executor_;
+  ProcessWatcher watcher_;
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<Session> session_;
   std::function<void()> ready_;
@@ -56,6 +60,24 @@ class Filesystem : public Connection {
 inline Filesystem& filesystem_of(fuse_req_t request) {
   return *static_cast<Filesystem*>(static_cast<Connection*>(fuse_req_userdata(request)));
 }
+
+/// An operation as libfuse calls it: nothing may be thrown into C.
+template <auto Operation>
+struct Guarded;
+template <typename... A, void (*Operation)(fuse_req_t, A...)>
+struct Guarded<Operation> {
+  static void call(fuse_req_t request, A... arguments) {
+    try {
+      Operation(request, arguments...);
+    } catch (const std::bad_alloc&) {
+      fuse_reply_err(request, ENOMEM);
+    } catch (const std::exception& e) {
+      fuse_reply_err(request, EIO);
+    }
+  }
+};
+template <auto Operation>
+inline constexpr auto guard = &Guarded<Operation>::call;
 
 /// Handles travel through the kernel as addresses of owners, and come back only as the kernel got them.
 template <typename T>
@@ -80,6 +102,13 @@ void add_ioctl_operation(fuse_lowlevel_ops& ops);
 
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
 int look_up(Filesystem& fs, const Node& parent, const char* name, fuse_entry_param& entry);
+
+/// The same for a file that is open already, with O_PATH.
+int enter_node(Filesystem& fs, posix::Fd path, fuse_entry_param& entry);
+
+/// The calling process, if it holds a registered buffer. Finding out costs file reads, so it is only done while there
+/// are buffers.
+std::optional<ProcessKey> opener_of(Filesystem& fs, fuse_req_t request);
 
 /// Opens a handle for a node: decides on passthrough and visibility.
 OpenReply make_open_file(Filesystem& fs, fuse_req_t request, std::shared_ptr<Node> node, posix::Fd fd,

@@ -9,16 +9,6 @@ namespace {
 constexpr uint64_t kShort = 64 * 1024;
 constexpr uint64_t kLong = 4 * 1024 * 1024;
 
-posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, OpenFile& file) {
-  std::lock_guard lock(file.mutex);
-  if (file.file) return file.file;
-  auto copy = posix::duplicate(file.fd.get());
-  if (!copy) return tl::unexpected(copy.error());
-  auto opened = storage::File::open(std::move(*copy), fs.engine().mounts());
-  if (opened) file.file = *opened;
-  return opened;
-}
-
 // A write by anyone but root takes the set-id bits away. The engine's threads may be root to the file system,
 // so it is done here.
 void drop_set_id_bits(const OpenFile& file, const Caller& caller) {
@@ -30,11 +20,39 @@ void drop_set_id_bits(const OpenFile& file, const Caller& caller) {
     spdlog::warn("set-id bits of inode {} stay: {}", file.node->inode, strerror(errno));
 }
 
+// Size and times have changed; with passthrough the kernel keeps no data of its own. Dropping data waits for pages that
+// only a served mount unlocks, so it is left alone when the mount ends.
+void invalidate_written(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::Outcome& outcome,
+                        const engine::CancelToken& cancel) {
+  bool passthrough;
+  {
+    std::lock_guard lock(file.node->mutex);
+    passthrough = file.node->backing_id != 0;
+  }
+  if (passthrough || cancel.reason() == ESHUTDOWN)
+    fs.session().invalidate(file.node->id, 0, 0);
+  else
+    fs.session().invalidate(file.node->id, static_cast<off_t>(io.file_offset), static_cast<off_t>(outcome.bytes));
+}
+
 void interrupted(fuse_req_t, void* token) { static_cast<engine::CancelToken*>(token)->cancel(EINTR); }
 
 }  // namespace
 
-bool is_short(const GpuIo& io) { return io.length <= kShort && io.buffer->memory().pages; }
+posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, OpenFile& file) {
+  std::lock_guard lock(file.mutex);
+  if (file.file) return file.file;
+  auto copy = posix::duplicate(file.fd.get());
+  if (!copy) return tl::unexpected(copy.error());
+  auto opened = storage::File::open(std::move(*copy), fs.engine().mounts());
+  if (opened) file.file = *opened;
+  return opened;
+}
+
+// 
+bool is_short(const GpuIo& io) {
+  return io.direction == engine::Direction::read && io.length <= kShort && io.buffer->memory().pages;
+}
 bool is_long(uint64_t length) { return length > kLong; }
 
 engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
@@ -47,6 +65,7 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
     return outcome;
   }
   const bool writing = io.direction == engine::Direction::write;
+  auto lane = fs.engine().lease();  // made with the daemon's rights: what it starts serves others later
   {
     std::optional<AsWriter> as;
     if (writing) {
@@ -54,12 +73,9 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
       as.emplace(io.caller);
     }
     outcome = fs.engine().run(
-        {io.direction, opened->get(), io.buffer->memory(), io.buffer_offset, io.file_offset, io.length},
-        cancel);
+        {io.direction, opened->get(), io.buffer->memory(), io.buffer_offset, io.file_offset, io.length}, cancel, std::move(lane));
   }
-  if (writing && outcome.bytes > 0)
-    fs.session().invalidate(file.node->id, static_cast<off_t>(io.file_offset),
-                            static_cast<off_t>(outcome.bytes));
+  if (writing && outcome.bytes > 0) invalidate_written(fs, file, io, outcome, cancel);
   if (outcome.error && outcome.error != EINTR)
     spdlog::info("{} of {} bytes at {} of inode {} ended after {} by route {}: {}{}",
                  writing ? "write" : "read", io.length, io.file_offset, file.node->inode, outcome.bytes,
@@ -68,6 +84,17 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
                      ? " (" + fs.engine().runtime()->error_name(outcome.hip_error) + ")"
                      : "");
   return outcome;
+}
+
+engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel) {
+  try {
+    return carry_out(fs, file, io, cancel);
+  } catch (const std::exception& e) {
+    spdlog::error("request on inode {}: {}", file.node->inode, e.what());
+    engine::Outcome failed;
+    failed.error = ENOMEM;
+    return failed;
+  }
 }
 
 InterruptGuard::InterruptGuard(fuse_req_t request, std::shared_ptr<engine::CancelToken> token)

@@ -14,8 +14,14 @@ struct GpuIo {
   Caller caller;
 };
 
+/// The file as the engine uses it, opened with the first request.
+posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, OpenFile& file);
+
 /// Carries a request out on the calling thread.
 engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel);
+
+/// The same; what is thrown becomes an error of the request.
+engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel);
 
 /// Whether a request is so short that the thread which received it may carry it out.
 bool is_short(const GpuIo& io);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "foreign_descriptor.h"
 #include "gpu_io.h"
 #include "hipfile_fuse.h"
 
@@ -95,7 +96,7 @@ void serve_info(const Call& call, const hipfile_fuse_info& in) {
   out.capabilities = HIPFILE_FUSE_CAP_FD;
   if (runtime) out.capabilities |= HIPFILE_FUSE_CAP_HIP_IPC;
   if (call.fs.handover()) out.capabilities |= HIPFILE_FUSE_CAP_SOCKET;
-  if (call.fs.passthrough) out.capabilities |= HIPFILE_FUSE_CAP_PASSTHROUGH;
+  if (call.fs.passthrough && !call.fs.backing_failed) out.capabilities |= HIPFILE_FUSE_CAP_PASSTHROUGH;
   if (call.fs.options().tag == TagPolicy::all) out.capabilities |= HIPFILE_FUSE_CAP_TAG_ALL;
   if (auto file = call.file(); file && file->sees_data) out.capabilities |= HIPFILE_FUSE_CAP_TAGGABLE;
   out.runtime = runtime_number(runtime);
@@ -139,10 +140,14 @@ posix::Result<std::unique_ptr<gpu::Imported>> import_memory(const Call& call, co
     hip::IpcMemHandle handle;
     static_assert(sizeof handle == sizeof in.ipc_handle);
     memcpy(&handle, in.ipc_handle, sizeof handle);
-    return gpu::import_ipc(runtime, handle, in.offset, in.length);
+    return gpu::import_ipc(runtime, in.device, handle, in.offset, in.length);
   }
   auto fd = memory_descriptor(call, in, process);
   if (!fd) return tl::unexpected(fd.error());
+  if (!gpu::is_memory(fd->get())) {
+    dispose(std::move(*fd));
+    return posix::failure(EINVAL, "not a memory descriptor");
+  }
   return gpu::import_fd(runtime, in.device, std::move(*fd), in.offset, in.length);
 }
 
@@ -168,6 +173,8 @@ int check_register(const hipfile_fuse_register& in) {
   return 0;
 }
 
+void finish_register(const Call& call, const hipfile_fuse_register& in, const std::optional<ProcessKey>& process);
+
 void serve_register(const Call& call, const hipfile_fuse_register& in) {
   if (int error = check_register(in)) return call.fail(error);
   auto process = call.process();
@@ -178,13 +185,22 @@ void serve_register(const Call& call, const hipfile_fuse_register& in) {
     return call.answer(out);
   }
   if (in.flags & HIPFILE_FUSE_REGISTER_PROCESS && !process) return call.fail(EPERM);
+  // Opening another process's memory may wait for a device, so it is not done on a thread that serves POSIX.
+  call.fs.executor().submit([call, in, process] { finish_register(call, in, process); },
+                            std::make_shared<engine::CancelToken>(), false);
+}
+
+void finish_register(const Call& call, const hipfile_fuse_register& in, const std::optional<ProcessKey>& process) {
+  hipfile_fuse_register out = in;
   auto imported = import_memory(call, in, process);
   if (!imported) {
     spdlog::info("register buffer of process {}: {}", process ? process->pid : 0, imported.error().text());
     return call.fail(imported.error().code == ESRCH ? EPERM : imported.error().code);
   }
-  // Watched before it is added: a process that ends in between is noticed by watch() failing.
-  if (process && !call.fs.watcher().watch(*process)) return call.fail(EPERM);
+  // // Watched before it is added: a process that ends in between is noticed by watch() failing.
+  if (process)
+    if (auto watched = call.fs.watcher().watch(*process); !watched)
+      return call.fail(watched.error().code == ESRCH ? EPERM : watched.error().code);
   auto id = call.fs.buffers().add(std::move(*imported), call.description->id, process,
                                   in.flags & HIPFILE_FUSE_REGISTER_PROCESS);
   if (!id) return call.fail(id.error().code);
@@ -254,7 +270,7 @@ void serve_io(const Call& call, const hipfile_fuse_io& in) {
   auto job = [call, out = in, file, io = std::move(io), token,
               guard = InterruptGuard(call.request, token)]() mutable {
     prepare_thread();
-    put_outcome(out, carry_out(call.fs, *file, io, *token));
+    put_outcome(out, carry_out_safely(call.fs, *file, io, *token));
     io.buffer.reset();
     guard.disarm();
     call.answer(out);
@@ -320,7 +336,7 @@ class Batch {
   void run(Part& part) {
     prepare_thread();
     auto file = call_.file();
-    for (auto& [index, io] : part) put_outcome(entries_[index], carry_out(call_.fs, *file, io, *token_));
+    for (auto& [index, io] : part) put_outcome(entries_[index], carry_out_safely(call_.fs, *file, io, *token_));
     part.clear();
     part_done();
   }

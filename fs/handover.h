@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "posix/fd.h"
 
@@ -32,14 +34,21 @@ class Handover {
     Clock::time_point until;
   };
   Handover(std::string path, posix::Fd socket, posix::Fd stop);
+  struct Connection {
+    posix::Fd fd;
+    Clock::time_point until;
+  };
   void run();
+  void accept_one();
   void serve(const posix::Fd& connection);
   int keep(posix::Fd fd, uid_t uid, uint64_t& token);
+  void expire();
 
   const std::string path_;
   posix::Fd socket_, stop_;
   std::mutex mutex_;
   std::map<uint64_t, Waiting> waiting_;
+  std::vector<Connection> connections_;  ///< of the thread alone
   std::thread thread_;
 };
 

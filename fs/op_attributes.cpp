@@ -156,14 +156,14 @@ void op_removexattr(fuse_req_t request, fuse_ino_t id, const char* name) {
 }  // namespace
 
 void add_attribute_operations(fuse_lowlevel_ops& ops) {
-  ops.getattr = op_getattr;
-  ops.setattr = op_setattr;
-  ops.readlink = op_readlink;
-  ops.statfs = op_statfs;
-  ops.getxattr = op_getxattr;
-  ops.listxattr = op_listxattr;
-  ops.setxattr = op_setxattr;
-  ops.removexattr = op_removexattr;
+  ops.getattr = guard<op_getattr>;
+  ops.setattr = guard<op_setattr>;
+  ops.readlink = guard<op_readlink>;
+  ops.statfs = guard<op_statfs>;
+  ops.getxattr = guard<op_getxattr>;
+  ops.listxattr = guard<op_listxattr>;
+  ops.setxattr = guard<op_setxattr>;
+  ops.removexattr = guard<op_removexattr>;
 }
 
 }  // namespace fs

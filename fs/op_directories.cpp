@@ -22,13 +22,16 @@ void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
   DIR* stream = fd ? fdopendir(fd.get()) : nullptr;
   if (!stream) return void(fuse_reply_err(request, errno));
   fd.release();
-  fi->fh = to_handle(std::make_shared<OpenDirectory>(node, stream));
+  auto directory = std::make_shared<OpenDirectory>(node, stream);
+  directory->opener = opener_of(fs, request);
+  fi->fh = to_handle(std::move(directory));
   // If the caller is gone already, no release will come.
   if (fuse_reply_open(request, fi) == -ENOENT) drop_handle(fi);
 }
 
 void op_releasedir(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
-  filesystem_of(request).buffers().description_closed(directory_of(fi).id);
+  Filesystem& fs = filesystem_of(request);
+  fs.forget_buffers(fs.buffers().description_closed(directory_of(fi).id));
   drop_handle(fi);
   fuse_reply_err(request, 0);
 }
@@ -41,18 +44,23 @@ void op_fsyncdir(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* 
 
 // Adds one entry to `out`; false if it does not fit.
 bool add_entry(fuse_req_t request, const OpenDirectory& directory, const dirent& e, bool plus,
-               std::vector<char>& out, size_t& used, int& error) {
+               std::vector<char>& out, size_t& used) {
   Filesystem& fs = filesystem_of(request);
   char* at = out.data() + used;
   size_t room = out.size() - used, needed;
   fuse_entry_param entry{};
   entry.attr.st_ino = e.d_ino;
   entry.attr.st_mode = static_cast<mode_t>(DTTOIF(e.d_type));
-  const bool counted = plus && !is_dot(e.d_name);
+  bool counted = plus && !is_dot(e.d_name);
   if (counted) {
-    error = look_up(fs, *directory.node, e.d_name, entry);
-    if (error == ENOENT) return error = 0, true;  // removed since it was listed
-    if (error) return false;
+    int failed = look_up(fs, *directory.node, e.d_name, entry);
+    if (failed == ENOENT) return true;  // removed since it was listed
+    if (failed) {                       // listed all the same; asking for it will say what is wrong
+      counted = false;
+      entry = {};
+      entry.attr.st_ino = e.d_ino;
+      entry.attr.st_mode = static_cast<mode_t>(DTTOIF(e.d_type));
+    }
   }
   if (plus)
     needed = fuse_add_direntry_plus(request, at, room, e.d_name, &entry, e.d_off);
@@ -87,7 +95,7 @@ void read_directory(fuse_req_t request, size_t size, off_t offset, fuse_file_inf
         break;
       }
     }
-    if (!add_entry(request, directory, *directory.pending, plus, out, used, error)) break;
+    if (!add_entry(request, directory, *directory.pending, plus, out, used)) break;
     directory.position = directory.pending->d_off;
     directory.pending = nullptr;
   }
@@ -107,11 +115,11 @@ void op_readdirplus(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, f
 }  // namespace
 
 void add_directory_operations(fuse_lowlevel_ops& ops) {
-  ops.opendir = op_opendir;
-  ops.releasedir = op_releasedir;
-  ops.fsyncdir = op_fsyncdir;
-  ops.readdir = op_readdir;
-  ops.readdirplus = op_readdirplus;
+  ops.opendir = guard<op_opendir>;
+  ops.releasedir = guard<op_releasedir>;
+  ops.fsyncdir = guard<op_fsyncdir>;
+  ops.readdir = guard<op_readdir>;
+  ops.readdirplus = guard<op_readdirplus>;
 }
 
 }  // namespace fs

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "filesystem.h"
+#include "gpu_io.h"
 #include "tagged_io.h"
 
 namespace fs {
@@ -15,13 +16,7 @@ namespace {
 // The daemon's own open: without flags that concern only names.
 int backing_flags(int flags) { return (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL)) | O_CLOEXEC; }
 
-// Finding out which process opens costs file reads, so it is done only while somebody has a buffer
-// registered.
-std::optional<ProcessKey> opener_of(Filesystem& fs, fuse_req_t request) {
-  if (fs.buffers().empty()) return std::nullopt;
-  auto process = process_of_thread(fuse_req_ctx(request)->pid);
-  return process && fs.buffers().process_holds_buffer(*process) ? process : std::nullopt;
-}
+// 
 
 bool shall_see_data(const Filesystem& fs, const OpenFile& file) {
   const TagPolicy policy = fs.options().tag;
@@ -36,7 +31,7 @@ void close_file(Filesystem& fs, const OpenFile& file) {
     if (--file.node->open_handles == 0) std::swap(unused_id, file.node->backing_id);
   }
   if (unused_id) fs.session().close_backing(unused_id);
-  fs.buffers().description_closed(file.id);
+  fs.forget_buffers(fs.buffers().description_closed(file.id));
 }
 
 // The caller was gone before it got the handle.
@@ -74,12 +69,16 @@ void op_create(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_
   int error;
   {
     AsCreator as(caller_of(request), true);
-    fd = posix::Fd(openat(parent->path.get(), name, ((fi->flags | O_CREAT) & ~O_NOFOLLOW) | O_CLOEXEC, mode));
+    // Never an existing file, never through a link: what is there already must be opened the checked way, and the
+    // kernel comes back for that when it hears ESTALE.
+    fd = posix::Fd(openat(parent->path.get(), name, fi->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     error = errno;
   }
-  if (!fd) return void(fuse_reply_err(request, error));
+  if (!fd) return void(fuse_reply_err(request, error == EEXIST && !(fi->flags & O_EXCL) ? ESTALE : error));
+  // The node is that of the file just made, whatever bears its name by now.
   fuse_entry_param entry{};
-  if ((error = look_up(fs, *parent, name, entry))) return void(fuse_reply_err(request, error));
+  posix::Fd path(open(posix::proc_path(fd.get()).c_str(), O_PATH | O_CLOEXEC));
+  if (!path || (error = enter_node(fs, std::move(path), entry))) return void(fuse_reply_err(request, error));
   auto node = fs.nodes().find(entry.ino);
   OpenReply open = make_open_file(fs, request, node, std::move(fd), fi->flags, true);
   entry.attr_timeout = fs.attribute_seconds(*node);
@@ -97,7 +96,8 @@ void op_release(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
 
 // close(2) reports what closing the file underneath would.
 void op_flush(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
-  int status = close(dup(file_of(fi).fd.get()));
+  auto copy = posix::duplicate(file_of(fi).fd.get());
+  int status = copy ? close(copy->release()) : 0;
   fuse_reply_err(request, status < 0 ? errno : 0);
 }
 
@@ -125,29 +125,39 @@ AlignedBytes make_aligned(size_t size) {
   return AlignedBytes(static_cast<char*>(aligned_alloc(page, (size + page) / page * page)));
 }
 
-void read_direct(fuse_req_t request, const OpenFile& file, size_t size, off_t offset) {
+// The kernel cuts large requests at pages, which need not be the disk's blocks: such parts go through the page cache.
+void read_direct(fuse_req_t request, Filesystem& fs, OpenFile& file, size_t size, off_t offset) {
   AlignedBytes bytes = make_aligned(size);
-  ssize_t n = bytes ? pread(file.fd.get(), bytes.get(), size, offset) : (errno = ENOMEM, -1);
+  if (!bytes) return void(fuse_reply_err(request, ENOMEM));
+  ssize_t n = pread(file.fd.get(), bytes.get(), size, offset);
+  if (n < 0 && errno == EINVAL)
+    if (auto twin = engine_file(fs, file)) n = pread((*twin)->buffered(), bytes.get(), size, offset);
   if (n < 0)
     fuse_reply_err(request, errno);
   else
     fuse_reply_buf(request, bytes.get(), static_cast<size_t>(n));
 }
 
-ssize_t write_direct(const OpenFile& file, char* bytes, fuse_bufvec* in, size_t size, off_t offset) {
+ssize_t write_direct(Filesystem& fs, OpenFile& file, fuse_bufvec* in, size_t size, off_t offset) {
+  AlignedBytes bytes = make_aligned(size);
+  if (!bytes) return -ENOMEM;
   fuse_bufvec copy = FUSE_BUFVEC_INIT(size);
-  copy.buf[0].mem = bytes;
+  copy.buf[0].mem = bytes.get();
   ssize_t n = fuse_buf_copy(&copy, in, static_cast<fuse_buf_copy_flags>(0));
   if (n < 0) return n;
-  n = pwrite(file.fd.get(), bytes, static_cast<size_t>(n), offset);
-  return n < 0 ? -errno : n;
+  ssize_t written = pwrite(file.fd.get(), bytes.get(), static_cast<size_t>(n), offset);
+  if (written < 0 && errno == EINVAL)
+    if (auto twin = engine_file(fs, file))
+      written = pwrite((*twin)->buffered(), bytes.get(), static_cast<size_t>(n), offset);
+  return written < 0 ? -errno : written;
 }
 
 void op_read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
   prepare_thread();
   auto file = std::static_pointer_cast<OpenFile>(description_of(fi));
-  if (auto tag = file->current_tag()) return read_tagged(request, file, tag, size, offset);
-  if (file->flags & O_DIRECT) return read_direct(request, *file, size, offset);
+  // Only read(2) and its kin have an owner. Page faults, read-ahead and splice fill a page cache that others share.
+  if (auto tag = file->current_tag(); tag && fi->lock_owner != 0) return read_tagged(request, file, tag, size, offset);
+  if (file->flags & O_DIRECT) return read_direct(request, filesystem_of(request), *file, size, offset);
   fuse_bufvec data = at_offset(file->fd.get(), size, offset);
   fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
 }
@@ -157,13 +167,12 @@ void op_write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* in, off_t offset,
   auto file = std::static_pointer_cast<OpenFile>(description_of(fi));
   const size_t size = fuse_buf_size(in);
   auto tag = file->current_tag();
-  if (tag && tag->write) return write_tagged(request, file, tag, size, offset);
-  AlignedBytes aligned = file->flags & O_DIRECT ? make_aligned(size) : AlignedBytes();
+  if (tag && tag->write && !fi->writepage) return write_tagged(request, file, tag, size, offset);
   fuse_bufvec out = at_offset(file->fd.get(), size, offset);
   ssize_t n;
   {
     AsWriter as(caller_of(request));
-    n = aligned ? write_direct(*file, aligned.get(), in, size, offset)
+    n = file->flags & O_DIRECT ? write_direct(filesystem_of(request), *file, in, size, offset)
                 : fuse_buf_copy(&out, in, FUSE_BUF_SPLICE_MOVE);
   }
   if (n < 0)
@@ -204,6 +213,12 @@ void op_copy_file_range(fuse_req_t request, fuse_ino_t, off_t in_offset, fuse_fi
 
 }  // namespace
 
+std::optional<ProcessKey> opener_of(Filesystem& fs, fuse_req_t request) {
+  if (fs.buffers().empty()) return std::nullopt;
+  auto process = process_of_thread(fuse_req_ctx(request)->pid);
+  return process && fs.buffers().process_holds_buffer(*process) ? process : std::nullopt;
+}
+
 OpenReply make_open_file(Filesystem& fs, fuse_req_t request, std::shared_ptr<Node> node, posix::Fd fd,
                          int flags, bool created) {
   auto file = std::make_shared<OpenFile>(std::move(node), std::move(fd), flags);
@@ -230,16 +245,16 @@ OpenReply make_open_file(Filesystem& fs, fuse_req_t request, std::shared_ptr<Nod
 }
 
 void add_file_operations(fuse_lowlevel_ops& ops) {
-  ops.open = op_open;
-  ops.create = op_create;
-  ops.release = op_release;
-  ops.flush = op_flush;
-  ops.fsync = op_fsync;
-  ops.read = op_read;
-  ops.write_buf = op_write_buf;
-  ops.fallocate = op_fallocate;
-  ops.lseek = op_lseek;
-  ops.copy_file_range = op_copy_file_range;
+  ops.open = guard<op_open>;
+  ops.create = guard<op_create>;
+  ops.release = guard<op_release>;
+  ops.flush = guard<op_flush>;
+  ops.fsync = guard<op_fsync>;
+  ops.read = guard<op_read>;
+  ops.write_buf = guard<op_write_buf>;
+  ops.fallocate = guard<op_fallocate>;
+  ops.lseek = guard<op_lseek>;
+  ops.copy_file_range = guard<op_copy_file_range>;
 }
 
 }  // namespace fs

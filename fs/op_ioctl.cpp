@@ -60,7 +60,7 @@ void add_ioctl_operation(fuse_lowlevel_ops& ops) {
   // libfuse changed the command's type between API versions; the kernel's is 32 bits.
   ops.ioctl = [](fuse_req_t request, fuse_ino_t id, unsigned command, void* argument, fuse_file_info* fi,
                  unsigned flags, const void* in, size_t in_size, size_t out_size) {
-    op_ioctl(request, id, command, argument, fi, flags, in, in_size, out_size);
+    guard<op_ioctl>(request, id, command, argument, fi, flags, in, in_size, out_size);
   };
 }
 

@@ -1,5 +1,6 @@
 // Names: looking up, creating, removing, renaming.
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -117,8 +118,17 @@ void op_rename(fuse_req_t request, fuse_ino_t from_id, const char* from, fuse_in
 }  // namespace
 
 int look_up(Filesystem& fs, const Node& parent, const char* name, fuse_entry_param& entry) {
-  posix::Fd path(openat(parent.path.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  // Not into what is mounted below the source: another file system, or even this mount, where asking would be asking
+  // ourselves.
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_XDEV;
+  posix::Fd path(static_cast<int>(syscall(SYS_openat2, parent.path.get(), name, &how, sizeof how)));
   if (!path) return errno;
+  return enter_node(fs, std::move(path), entry);
+}
+
+int enter_node(Filesystem& fs, posix::Fd path, fuse_entry_param& entry) {
   if (fstatat(path.get(), "", &entry.attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
   auto node = fs.nodes().look_up(std::move(path), entry.attr);
   entry.ino = node->id;
@@ -128,16 +138,16 @@ int look_up(Filesystem& fs, const Node& parent, const char* name, fuse_entry_par
 }
 
 void add_name_operations(fuse_lowlevel_ops& ops) {
-  ops.lookup = op_lookup;
-  ops.forget = op_forget;
-  ops.forget_multi = op_forget_multi;
-  ops.mknod = op_mknod;
-  ops.mkdir = op_mkdir;
-  ops.symlink = op_symlink;
-  ops.link = op_link;
-  ops.unlink = op_unlink;
-  ops.rmdir = op_rmdir;
-  ops.rename = op_rename;
+  ops.lookup = guard<op_lookup>;
+  ops.forget = guard<op_forget>;
+  ops.forget_multi = guard<op_forget_multi>;
+  ops.mknod = guard<op_mknod>;
+  ops.mkdir = guard<op_mkdir>;
+  ops.symlink = guard<op_symlink>;
+  ops.link = guard<op_link>;
+  ops.unlink = guard<op_unlink>;
+  ops.rmdir = guard<op_rmdir>;
+  ops.rename = guard<op_rename>;
 }
 
 }  // namespace fs

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -116,8 +117,20 @@ fuse_file_info to_file_info(const OpenReply& open) {
 }
 #endif
 
+// For root: what the source's own mount allows, and no more. The user's options come behind and win.
+std::string mirrored_flags(const Options& options) {
+  struct statvfs source;
+  if (geteuid() != 0 || statvfs(options.source.c_str(), &source) < 0) return "";
+  std::string flags = ",allow_other";
+  flags += source.f_flag & ST_NOSUID ? ",nosuid" : ",suid";
+  flags += source.f_flag & ST_NODEV ? ",nodev" : ",dev";
+  if (source.f_flag & ST_NOEXEC) flags += ",noexec";
+  if (source.f_flag & ST_RDONLY) flags += ",ro";
+  return flags;
+}
+
 std::string fuse_option_list(const Options& options) {
-  std::string list = "default_permissions,subtype=hipfile-fuse";
+  std::string list = "default_permissions,subtype=hipfile-fuse" + mirrored_flags(options);
   bool has_name = false;
   for (const auto& o : options.fuse_options) {
     list += "," + o;
@@ -132,7 +145,6 @@ std::string fuse_option_list(const Options& options) {
     }
     list += ",fsname=" + escaped;
   }
-  if (geteuid() == 0) list += ",allow_other,suid,dev";
   return list;
 }
 

@@ -66,7 +66,7 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
               guard = InterruptGuard(request, token)]() mutable {
     prepare_thread();
-    engine::Outcome outcome = carry_out(fs, *file, io, *token);
+    engine::Outcome outcome = carry_out_safely(fs, *file, io, *token);
     account(*tag, io.direction, outcome);
     guard.disarm();
     if (outcome.result() < 0)

@@ -51,6 +51,16 @@ typedef struct ihipStream_t* hipStream_t;
 #define HIPFILE_RDMA_REGISTER 1
 #define HIPFILE_RDMA_RELAXED_ORDERING (1 << 1)
 
+/* Flags of hipFileStreamRegister: which parameters of asynchronous calls are final when the call is made. */
+#define HIPFILE_STREAM_FIXED_BUF_OFFSET 1
+#define HIPFILE_STREAM_FIXED_FILE_OFFSET (1 << 1)
+#define HIPFILE_STREAM_FIXED_FILE_SIZE (1 << 2)
+#define HIPFILE_STREAM_PAGE_ALIGNED_INPUTS (1 << 3)
+#define HIPFILE_STREAM_FLAGS_MASK 0xf
+
+#define HIPFILE_MAX_GPUS 16
+#define HIPFILE_GPU_UUID_LEN 16
+
 #ifdef __GNUC__
 #define HIPFILE_API __attribute__((visibility("default")))
 #else
@@ -146,6 +156,170 @@ typedef struct hipFileDescr {
 } hipFileDescr_t;
 
 typedef void* hipFileHandle_t;
+typedef void* hipFileBatchHandle_t;
+
+/** Bit positions in nvfs.driver_status_flags. */
+typedef enum hipFileDriverStatusFlags {
+  hipFileLustreSupported = 0,
+  hipFileWekaFSSupported = 1,
+  hipFileNFSSupported = 2,
+  hipFileGPFSSupported = 3,
+  hipFileNVMeSupported = 4,
+  hipFileNVMeoFSupported = 5,
+  hipFileSCSISupported = 6,
+  hipFileScaleFluxCSDSupported = 7,
+  hipFileNVMeshSupported = 8,
+  hipFileBeeGFSSupported = 9,
+  hipFileNVMeP2PSupported = 11,
+  hipFileScatefsSupported = 12
+} hipFileDriverStatusFlags_t;
+
+/** Bit positions in nvfs.driver_control_flags. */
+typedef enum hipFileDriverControlFlags {
+  hipFileUsePollMode = 0,
+  hipFileAllowCompatMode = 1
+} hipFileDriverControlFlags_t;
+
+/** Bit positions in feature_flags. */
+typedef enum hipFileFeatureFlags {
+  hipFileDynRoutingSupported = 0,
+  hipFileBatchIOSupported = 1,
+  hipFileStreamsSupported = 2,
+  hipFileParallelIOSupported = 3
+} hipFileFeatureFlags_t;
+
+typedef struct hipFileDriverProps {
+  struct {
+    unsigned major_version;
+    unsigned minor_version;
+    uint64_t poll_thresh_size;   /**< KiB */
+    uint64_t max_direct_io_size; /**< KiB */
+    unsigned driver_status_flags;
+    unsigned driver_control_flags;
+  } nvfs;
+  unsigned feature_flags;
+  uint64_t max_device_cache_size;      /**< KiB */
+  uint64_t per_buffer_cache_size;      /**< KiB */
+  uint64_t max_device_pinned_mem_size; /**< KiB */
+  unsigned max_batch_io_count;
+  unsigned max_batch_io_timeout_msecs;
+} hipFileDriverProps_t;
+
+typedef enum hipFileOpcode { hipFileBatchRead = 0, hipFileBatchWrite = 1 } hipFileOpcode_t;
+
+typedef enum hipFileStatus {
+  hipFileWaiting = 1,
+  hipFilePending = 2,
+  hipFileInvalid = 4,
+  hipFileCanceled = 8,
+  hipFileComplete = 16,
+  hipFileTimeout = 32,
+  hipFileFailed = 64
+} hipFileStatus_t;
+
+typedef enum hipFileBatchMode { hipFileBatch = 1 } hipFileBatchMode_t;
+
+typedef struct hipFileIOParams {
+  hipFileBatchMode_t mode;
+  union {
+    struct {
+      void* devPtr_base;
+      int64_t file_offset;
+      int64_t devPtr_offset;
+      size_t size;
+    } batch;
+  } u;
+  hipFileHandle_t fh;
+  hipFileOpcode_t opcode;
+  void* cookie; /**< comes back with the event */
+} hipFileIOParams_t;
+
+typedef struct hipFileIOEvents {
+  void* cookie;
+  hipFileStatus_t status;
+  size_t ret; /**< bytes, or a negative code cast to size_t: -errno or -hipFileOpError_t */
+} hipFileIOEvents_t;
+
+typedef enum hipFileSizeTConfigParameter_t {
+  hipFileParamProfileStats = 0,
+  hipFileParamExecutionMaxIOQueueDepth,
+  hipFileParamExecutionMaxIOThreads,
+  hipFileParamExecutionMinIOThresholdSizeKB,
+  hipFileParamExecutionMaxRequestParallelism,
+  hipFileParamPropertiesMaxDirectIOSizeKB,
+  hipFileParamPropertiesMaxDeviceCacheSizeKB,
+  hipFileParamPropertiesPerBufferCacheSizeKB,
+  hipFileParamPropertiesMaxDevicePinnedMemSizeKB,
+  hipFileParamPropertiesIOBatchsize,
+  hipFileParamPollthresholdSizeKB,
+  hipFileParamPropertiesBatchIOTimeoutMs
+} hipFileSizeTConfigParameter_t;
+
+typedef enum hipFileBoolConfigParameter_t {
+  hipFileParamPropertiesUsePollMode = 0,
+  hipFileParamPropertiesAllowCompatMode,
+  hipFileParamForceCompatMode,
+  hipFileParamFsMiscApiCheckAggressive,
+  hipFileParamExecutionParallelIO,
+  hipFileParamProfileNvtx,
+  hipFileParamPropertiesAllowSystemMemory,
+  hipFileParamUsePcip2pdma,
+  hipFileParamPreferIOUring,
+  hipFileParamForceOdirectMode,
+  hipFileParamSkipTopologyDetection,
+  hipFileParamStreamMemopsBypass
+} hipFileBoolConfigParameter_t;
+
+typedef enum hipFileStringConfigParameter_t {
+  hipFileParamLoggingLevel = 0,
+  hipFileParamEnvLogfilePath,
+  hipFileParamLogDir
+} hipFileStringConfigParameter_t;
+
+typedef struct hipFileOpCounter {
+  uint64_t ok;
+  uint64_t err;
+} hipFileOpCounter_t;
+
+/** Totals of the process. Rates are over the time spent inside calls, not over wall time. */
+typedef struct hipFileStatsLevel1 {
+  hipFileOpCounter_t read_ops, write_ops, hdl_register_ops, hdl_deregister_ops, buf_register_ops,
+      buf_deregister_ops;
+  uint64_t read_bytes, write_bytes, read_bw_bytes_per_sec, write_bw_bytes_per_sec, read_lat_avg_us,
+      write_lat_avg_us, read_ops_per_sec, write_ops_per_sec, read_lat_sum_us, write_lat_sum_us;
+  hipFileOpCounter_t batch_submit_ops, batch_complete_ops, batch_setup_ops, batch_cancel_ops,
+      batch_destroy_ops, batch_enqueued_ops, batch_posix_enqueued_ops, batch_processed_ops,
+      batch_posix_processed_ops, batch_nvfs_submit_ops, batch_p2p_submit_ops, batch_aio_submit_ops,
+      batch_iouring_submit_ops, batch_mixed_io_submit_ops, batch_total_submit_ops;
+  uint64_t batch_read_bytes, batch_write_bytes, batch_read_bw_bytes, batch_write_bw_bytes,
+      batch_submit_lat_avg_us, batch_completion_lat_avg_us, batch_submit_ops_per_sec,
+      batch_complete_ops_per_sec, batch_submit_lat_sum_us, batch_completion_lat_sum_us, last_batch_read_bytes,
+      last_batch_write_bytes;
+} hipFileStatsLevel1_t;
+
+/** Bucket i counts requests of [4 KiB << (i - 1), 4 KiB << i); bucket 0 those below 4 KiB. */
+typedef struct hipFileStatsLevel2 {
+  hipFileStatsLevel1_t basic;
+  uint64_t read_size_kb_hist[32];
+  uint64_t write_size_kb_hist[32];
+} hipFileStatsLevel2_t;
+
+/** By the GPU that the buffer belongs to, whichever thread asked. */
+typedef struct hipFilePerGpuStats {
+  char uuid[HIPFILE_GPU_UUID_LEN];
+  uint64_t read_bytes, read_bw_bytes_per_sec, read_utilization, read_duration_us, n_total_reads, n_p2p_reads,
+      n_nvfs_reads, n_posix_reads, n_unaligned_reads, n_dr_reads, n_sparse_regions, n_inline_regions,
+      n_reads_err;
+  uint64_t write_bytes, write_bw_bytes_per_sec, write_utilization, write_duration_us, n_total_writes,
+      n_p2p_writes, n_nvfs_writes, n_posix_writes, n_unaligned_writes, n_dr_writes, n_writes_err;
+  uint64_t n_mmap, n_mmap_ok, n_mmap_err, n_mmap_free, reg_bytes;
+} hipFilePerGpuStats_t;
+
+typedef struct hipFileStatsLevel3 {
+  hipFileStatsLevel2_t detailed;
+  uint32_t num_gpus;                                    /**< that moved data */
+  hipFilePerGpuStats_t per_gpu_stats[HIPFILE_MAX_GPUS]; /**< by HIP ordinal */
+} hipFileStatsLevel3_t;
 
 /** A text for an error code; a generic one for numbers that are none. Never NULL; the text is static. */
 HIPFILE_API const char* hipFileGetOpErrorString(hipFileOpError_t status);
@@ -208,6 +382,93 @@ HIPFILE_API ssize_t hipFileRead(hipFileHandle_t fh, void* buffer_base, size_t si
 /** Writes; as hipFileRead. Durable when write(2) on the same descriptor would be. */
 HIPFILE_API ssize_t hipFileWrite(hipFileHandle_t fh, const void* buffer_base, size_t size, hoff_t file_offset,
                                  hoff_t buffer_offset);
+
+/**
+ * The driver's limits and features, whether it is open or not.
+ *   hipFileInvalidValue  props is NULL
+ */
+HIPFILE_API hipFileError_t hipFileDriverGetProperties(hipFileDriverProps_t* props);
+/**
+ * The following set one property each, as the parameter of the same name does: while the driver is closed the
+ * value is staged and applies from the next open until close; while it is open they fail with
+ * hipFileDriverAlreadyOpen. Sizes are in KiB; hipFileInvalidValue for values out of range.
+ */
+HIPFILE_API hipFileError_t hipFileDriverSetPollMode(bool poll, size_t poll_threshold_size);
+HIPFILE_API hipFileError_t hipFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
+HIPFILE_API hipFileError_t hipFileDriverSetMaxCacheSize(size_t max_cache_size);
+HIPFILE_API hipFileError_t hipFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
+
+/**
+ * Parameters. Set: staged while the driver is closed, applied by the open that follows, cleared by the last
+ * close; hipFileDriverAlreadyOpen while it is open. Get: what is in force (open), or will be with the next
+ * open (closed). hipFileInvalidValue  unknown parameter, NULL pointer, a value out of range, or a text that
+ * does not fit `len`
+ */
+HIPFILE_API hipFileError_t hipFileGetParameterSizeT(hipFileSizeTConfigParameter_t param, size_t* value);
+HIPFILE_API hipFileError_t hipFileGetParameterBool(hipFileBoolConfigParameter_t param, bool* value);
+HIPFILE_API hipFileError_t hipFileGetParameterString(hipFileStringConfigParameter_t param, char* desc_str,
+                                                     int len);
+HIPFILE_API hipFileError_t hipFileSetParameterSizeT(hipFileSizeTConfigParameter_t param, size_t value);
+HIPFILE_API hipFileError_t hipFileSetParameterBool(hipFileBoolConfigParameter_t param, bool value);
+HIPFILE_API hipFileError_t hipFileSetParameterString(hipFileStringConfigParameter_t param,
+                                                     const char* desc_str);
+
+/**
+ * Reads or writes in the order of a stream. The pointed-to parameters must stay valid until the stream has
+ * passed the operation. Unless the stream is registered with the FIXED flag for it, a parameter is read when
+ * the stream reaches the operation: the size may have shrunk, not grown. *bytes_p is set to 0 at once, and to
+ * the bytes moved, -1 or the negative of a hipFileOpError_t when the operation is done, before the stream
+ * goes on. The NULL stream, and streams that are not registered, are taken. hipFileInvalidValue driver not
+ * open (it is opened), NULL pointer, range or negative offset, or a buffer of another GPU than the stream's
+ *   hipFileHandleNotRegistered  unknown handle
+ *   hipFileInternalError        memory that HIP cannot use here
+ *   hipFileHipDriverError       a HIP call failed
+ */
+HIPFILE_API hipFileError_t hipFileReadAsync(hipFileHandle_t fh, void* buffer_base, size_t* size_p,
+                                            hoff_t* file_offset_p, hoff_t* buffer_offset_p,
+                                            ssize_t* bytes_read_p, hipStream_t stream);
+HIPFILE_API hipFileError_t hipFileWriteAsync(hipFileHandle_t fh, void* buffer_base, size_t* size_p,
+                                             hoff_t* file_offset_p, hoff_t* buffer_offset_p,
+                                             ssize_t* bytes_written_p, hipStream_t stream);
+/**
+ * Says with HIPFILE_STREAM_* flags which parameters of this stream's operations are final when they are
+ * submitted. hipFileInvalidValue  unknown flags; already registered; for deregistration, not registered
+ */
+HIPFILE_API hipFileError_t hipFileStreamRegister(hipStream_t stream, unsigned flags);
+HIPFILE_API hipFileError_t hipFileStreamDeregister(hipStream_t stream);
+
+/**
+ * Batches. A batch holds at most `max_nr` operations that are submitted and whose events are not yet fetched.
+ *   hipFileInvalidValue         NULL pointer, max_nr 0 or above 128, unknown batch, a bad operation (all or
+ * nothing) hipFileDriverNotInitialized the driver is not open hipFileHandleNotRegistered,
+ * hipFileHipMemoryTypeInvalid  of an operation hipFileBatchFull            not enough room
+ */
+HIPFILE_API hipFileError_t hipFileBatchIOSetUp(hipFileBatchHandle_t* batch_idp, unsigned max_nr);
+HIPFILE_API hipFileError_t hipFileBatchIOSubmit(hipFileBatchHandle_t batch_idp, unsigned nr,
+                                                hipFileIOParams_t* iocbp, unsigned flags);
+/**
+ * Waits until at least min_nr operations are done, nothing is outstanding, or the time is over (NULL: no
+ * limit), and gives up to *nr events, in the order of completion. Running out of time is not an error.
+ */
+HIPFILE_API hipFileError_t hipFileBatchIOGetStatus(hipFileBatchHandle_t batch_idp, unsigned min_nr,
+                                                   unsigned* nr, hipFileIOEvents_t* iocbp,
+                                                   struct timespec* timeout);
+/** Operations that have not started become hipFileCanceled; those that run are finished. */
+HIPFILE_API hipFileError_t hipFileBatchIOCancel(hipFileBatchHandle_t batch_idp);
+/** Cancels, waits for what runs, and frees. Unknown batches are ignored. */
+HIPFILE_API void hipFileBatchIODestroy(hipFileBatchHandle_t batch_idp);
+
+/**
+ * Counters of this process since it was started; the driver need not be open. Level 0 of HIPFILE_STATS_LEVEL
+ * or hipFileParamProfileStats stops counting transfers. hipFileInvalidValue   stats is NULL
+ *   hipFileInternalError  the counters could not be set up
+ */
+HIPFILE_API hipFileError_t hipFileGetStatsL1(hipFileStatsLevel1_t* stats);
+HIPFILE_API hipFileError_t hipFileGetStatsL2(hipFileStatsLevel2_t* stats);
+HIPFILE_API hipFileError_t hipFileGetStatsL3(hipFileStatsLevel3_t* stats);
+
+/** The name that hipFileGetOpErrorString had before 0.2; hipified programs still use it. */
+HIPFILE_API const char* hipFileOpStatusError(hipFileOpError_t status);
 
 #ifdef __cplusplus
 }

@@ -23,9 +23,11 @@
  *
  * Errors common to all calls (ioctl returns -1 and sets errno):
  *   ENOTTY           not a hipfile-fuse mount, or an unknown command
- *   EINVAL           a known command with a wrong structure size, an unknown flag or enum value, a reserved
- * field that is not zero EPROTONOSUPPORT  `version` is not a version this mount speaks ENOTCONN         the
- * daemon is gone Each command lists its own below. Every call may be made from any thread at any time.
+ *   EINVAL           a known command with a wrong structure size, an unknown flag or enum value, or a reserved field
+ *                    that is not zero
+ *   EPROTONOSUPPORT  `version` is not a version this mount speaks
+ *   ENOTCONN         the daemon is gone
+ * Each command lists its own below. Every call may be made from any thread at any time.
  */
 #ifndef HIPFILE_FUSE_H
 #define HIPFILE_FUSE_H
@@ -110,31 +112,33 @@ struct hipfile_fuse_info {
 };
 
 /* ------------------------------------------------------------------------------------------------------------
- * REGISTER: make memory known to this open file description. On any descriptor of the mount, its root
- * included.
+ * REGISTER: make memory known to this open file description. On any descriptor of the mount, its root included.
  *
- * The id that comes back is random and is valid on: this open file description (also after dup, fork, exec or
- * when the descriptor is sent to another process); descriptions to which it is attached with BUFFER_ATTACH;
- * and, with REGISTER_PROCESS, every description that this process opens on the mount from now on. It ends
- * with UNREGISTER, with the last close of the registering description, or when the registering process ends;
- * requests in flight are finished first.
+ * The id that comes back is random and is valid on: this open file description (also after dup, fork, exec or when
+ * the descriptor is sent to another process); descriptions to which it is attached with BUFFER_ATTACH; and, with
+ * REGISTER_PROCESS, every description that this process opens on the mount from now on. It ends with UNREGISTER,
+ * with the last close of the registering description, or when the registering process ends; requests in flight are
+ * finished first.
  *
  * Kinds:
- *   HIP_IPC  `ipc_handle` from hipIpcGetMemHandle; the handle names a whole allocation and `offset` is added
- * to the address that the handle was made for. FD       a descriptor of the caller, by number (`fd`, fetched
- * with pidfd_getfd) or, with fd = -1, by the `token` that the daemon gave when the descriptor was sent
- * through `socket_path`. Memory by descriptor: a memfd or a file on tmpfs or hugetlbfs; a dma-buf; a p2pmem
- * `allocate` file of a PCI device (the daemon then allocates `length` bytes of that device's memory for this
- * registration). ATTACH   `buffer_id` of a buffer that this process registered: makes it valid on this
- * description too.
+ *   HIP_IPC  `ipc_handle` from hipIpcGetMemHandle; the handle names a whole allocation, and `offset` is added to the
+ *            address that the handle was made for.
+ *   FD       a descriptor of the caller, by number (`fd`, fetched with pidfd_getfd) or, with fd = -1, by the `token`
+ *            that the daemon gave when the descriptor was sent through `socket_path`. Memory by descriptor is: a
+ *            memfd, or a file on tmpfs or hugetlbfs; a dma-buf; a p2pmem `allocate` file of a PCI device (the daemon
+ *            then allocates `length` bytes of that device's memory for this registration).
+ *   ATTACH   `buffer_id` of a buffer that this process registered: makes it valid on this description too.
  *
- * Errors: EINVAL    unknown kind; length 0; offset + length overflows or goes beyond the memory; not memory;
- * with p2pmem, length not page-aligned EACCES    the descriptor is not open for reading and writing EBADF no
- * such descriptor in the caller, or unknown token EPERM     the daemon may not fetch the descriptor (use the
- * socket), or ATTACH by another process ENOENT    ATTACH of an unknown id ENODEV    no HIP runtime, or
- * `device` does not exist ESTALE    the IPC handle cannot be opened: freed, from another machine or namespace
- *         ENOMEM    no memory or address space for the mapping
- *         ENOSPC    too many buffers on this description (65536)
+ * Errors: EINVAL  unknown kind; length 0; offset + length overflows or goes beyond the memory; not memory; with
+ *                 p2pmem, length not page-aligned
+ *         EACCES  the descriptor is not open for reading and writing, or is sealed against it
+ *         EBADF   no such descriptor in the caller, or unknown token
+ *         EPERM   the daemon may not fetch the descriptor (use the socket), or ATTACH by another process
+ *         ENOENT  ATTACH of an unknown id
+ *         ENODEV  no HIP runtime, or `device` does not exist
+ *         ESTALE  the IPC handle cannot be opened: freed, from another machine or namespace
+ *         ENOMEM  no memory or address space for the mapping; too many or too large buffers on the mount
+ *         ENOSPC  too many buffers on this description (4096)
  */
 enum hipfile_fuse_buffer_kind {
   HIPFILE_FUSE_BUFFER_HIP_IPC = 1,
@@ -159,9 +163,10 @@ struct hipfile_fuse_register {
   uint64_t reserved[8];
 };
 
-/* UNREGISTER: on any description on which the id is valid. Waits for requests in flight that use the buffer.
- * A tag whose buffer is gone stays, and its reads and writes fail with ENXIO until UNTAG: bytes that were
- * meant for device memory never go elsewhere unnoticed. Errors: ENOENT  not a buffer that is valid here.
+/* UNREGISTER: on any description on which the id is valid. Waits for requests in flight that use the buffer. A tag
+ * whose buffer is gone stays, and its reads and writes fail with ENXIO until UNTAG: bytes that were meant for device
+ * memory never go elsewhere unnoticed.
+ * Errors: ENOENT  not a buffer that is valid here
  */
 struct hipfile_fuse_unregister {
   uint32_t version;
@@ -173,11 +178,11 @@ struct hipfile_fuse_unregister {
 /* ------------------------------------------------------------------------------------------------------------
  * IO: one read (file to buffer) or write (buffer to file). The file position is not used and not moved.
  *
- * ioctl returns 0 when the request was carried out, wholly or in part; then `result` is the number of bytes
- * moved, or -errno if the first byte failed already. Fewer bytes than asked for means end of file, a signal,
- * or an error further on (ask again at the new offset and it is returned). A signal that interrupts the
- * request ends it at the next chunk with the bytes done, -EINTR if none. A write is as durable as write(2) on
- * the same descriptor.
+ * ioctl returns 0 when the request was carried out, wholly or in part; then `result` is the number of bytes moved, or
+ * -errno if the first byte failed already. Fewer bytes than asked for means end of file, a signal, or an error further
+ * on (ask again at the new offset and it is returned). A signal that interrupts the request ends it at the next chunk
+ * with the bytes done, -EINTR if none; the end of the mount likewise, with -ESHUTDOWN. A write is as durable as
+ * write(2) on the same descriptor.
  *
  * Errors: EINVAL  unknown op; file_offset or its sum with length exceeds 2^63 - 1; a write through O_APPEND
  *         ENOENT  buffer_id is not valid on this description
@@ -185,7 +190,6 @@ struct hipfile_fuse_unregister {
  *         EBADF   the descriptor is not open for this direction
  *         EISDIR  the descriptor is a directory
  *         ENODEV  neither a regular file nor a block device
- *         ESHUTDOWN  the mount is going away
  */
 enum hipfile_fuse_op { HIPFILE_FUSE_OP_READ = 0, HIPFILE_FUSE_OP_WRITE = 1 };
 
@@ -205,14 +209,13 @@ struct hipfile_fuse_io {
 };
 
 /* ------------------------------------------------------------------------------------------------------------
- * BATCH: `count` requests on one file, each with its own outcome. The command's size says how many entries
- * follow the header: use HIPFILE_FUSE_IOC_BATCH(n) with n >= count.
+ * BATCH: `count` requests on one file, each with its own outcome. The command's size says how many entries follow the
+ * header: use HIPFILE_FUSE_IOC_BATCH(n) with n >= count.
  *
- * ioctl returns 0 when the batch was taken; an entry that is malformed has the error that IO would have had
- * as -errno in its own `result`, and the others are carried out. Entries may run in any order and at the same
- * time.
+ * ioctl returns 0 when the batch was taken; an entry that is malformed has the error that IO would have had as -errno
+ * in its own `result`, and the others are carried out. Entries may run in any order and at the same time.
  *
- * Errors: EINVAL  count 0 or more than the structure holds.
+ * Errors: EINVAL  count 0 or more than the structure holds
  */
 #define HIPFILE_FUSE_BATCH_MAX 250u
 
@@ -239,19 +242,21 @@ struct hipfile_fuse_batch {
 };
 
 /* ------------------------------------------------------------------------------------------------------------
- * TAG: bind the window [file_offset, file_offset + length) of the file to the same number of bytes of a
- * buffer, from buffer_offset on. From then on, on this open file description: read(2), pread(2), readv(2),
- * ... of file bytes inside the window put them into the buffer and return the count; the caller's memory gets
- * zeros, or with TAG_TEE the bytes as well. With TAG_WRITE, write(2), pwrite(2), ... take their bytes from
- * the buffer, not from the caller's memory. A request that starts inside the window is shortened to its end;
- * one that starts outside it fails with ENOSPC; at end of file read(2) returns 0 as ever. Without TAG_WRITE,
- * writes are ordinary.
+ * TAG: bind the window [file_offset, file_offset + length) of the file to the same number of bytes of a buffer, from
+ * buffer_offset on. From then on, on this open file description:
+ *   read(2), pread(2), readv(2), ... of file bytes inside the window put them into the buffer and return the count;
+ *   the caller's memory gets zeros, or with TAG_TEE the bytes as well. With TAG_WRITE, write(2), pwrite(2), ... take
+ *   their bytes from the buffer, not from the caller's memory.
+ *   A request that starts inside the window is shortened to its end; one that starts outside it fails with ENOSPC; at
+ *   end of file read(2) returns 0 as ever. Without TAG_WRITE, writes are ordinary. So are mappings, splice(2) and
+ *   sendfile(2): they go through a page cache that others share, and get the file's bytes.
  *
- * Errors: EOPNOTSUPP  this descriptor's reads do not pass the daemon. It must have been opened with O_DIRECT,
- * or by a process that already held a registered buffer, or on a mount with tag=all; reopening it through
- * /proc/self/fd/N after REGISTER mends that EBUSY       already tagged ENOENT, ERANGE, EISDIR, ENODEV, EINVAL
- * as for IO; EINVAL also for length 0 EBADF       not open for reading; or, with TAG_WRITE, not open for
- * writing
+ * Errors: EOPNOTSUPP  this descriptor's reads do not pass the daemon. It must have been opened with O_DIRECT, or by a
+ *                     process that already held a registered buffer, or on a mount with tag=all; reopening it through
+ *                     /proc/self/fd/N after REGISTER mends that
+ *         EBUSY       already tagged
+ *         EBADF       not open for reading; or, with TAG_WRITE, not open for writing
+ *         ENOENT, ERANGE, EISDIR, ENODEV, EINVAL  as for IO; EINVAL also for length 0
  */
 #define HIPFILE_FUSE_TAG_TEE (1u << 0)   /* give the caller the bytes too */
 #define HIPFILE_FUSE_TAG_WRITE (1u << 1) /* writes take their bytes from the buffer */
@@ -267,7 +272,8 @@ struct hipfile_fuse_tag {
 };
 
 /* UNTAG: end the tag, wait for its requests in flight, and say what passed through it.
- * Errors: ENODATA  not tagged.
+ * Errors: ENODATA  not tagged
+ *         EISDIR   a directory
  */
 struct hipfile_fuse_untag {
   uint32_t version;

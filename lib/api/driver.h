@@ -2,13 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
 #include "engine/engine.h"
+#include "engine/executor.h"
 #include "hipfile.h"
+#include "parameters.h"
+#include "stats.h"
 
 namespace api {
 
@@ -25,8 +30,9 @@ class Use {
   explicit Use(std::shared_ptr<T> object) : object_(std::move(object)) {
     if (object_) object_->requests++;
   }
+  Use(const Use& other) : Use(other.object_) {}
   Use(Use&& other) noexcept : object_(std::move(other.object_)) {}
-  Use& operator=(Use&& other) noexcept {
+  Use& operator=(Use other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
@@ -42,7 +48,9 @@ class Use {
 
 struct RegisteredFile : InUse {
   int client_fd = -1;  ///< the number it was registered under
+  posix::Fd client;  ///< our copy of the client's open file, to tell it from a later one with the same number
   std::shared_ptr<const storage::File> file;
+  engine::RouteSet routes = engine::RouteSet::all();
 };
 
 struct RegisteredBuffer : InUse {
@@ -55,10 +63,25 @@ inline hipFileError_t hip_failure(hip::Error error) {
   return {hipFileHipDriverError, static_cast<hipError_t>(static_cast<int>(error))};
 }
 
+/// One read or write that has passed all checks.
+struct Transfer {
+  engine::Direction direction = engine::Direction::read;
+  Use<RegisteredFile> file;
+  Use<RegisteredBuffer> buffer;
+  uint64_t size = 0;
+  uint64_t file_offset = 0;
+  uint64_t buffer_offset = 0;
+};
+
+/// What one call moves at most: MAX_RW_COUNT of the kernel.
+inline constexpr uint64_t kMostBytes = 0x7ffff000;
+
 /// Thread-safe. One per process.
 class Driver {
  public:
   static Driver& instance();
+  /// False in a child made by fork: nothing here can be used there.
+  static bool usable();
 
   void open();
   hipFileError_t close();
@@ -66,6 +89,8 @@ class Driver {
   bool is_open() const { return count_ > 0; }
   /// Opens the driver, once, if nobody has.
   void open_implicitly();
+  /// To be called, without locks, when the last reference is given back.
+  void on_close(std::function<void()> f);
 
   hipFileError_t register_file(int fd, hipFileHandle_t& out);
   void deregister_file(hipFileHandle_t handle);
@@ -76,20 +101,57 @@ class Driver {
   /// The registered buffer that starts at `base`, or a temporary one for what HIP knows about the pointer.
   tl::expected<Use<RegisteredBuffer>, hipFileError_t> find_buffer(const void* base);
 
-  /// The engine, made at first use; with it the HIP runtime is chosen.
-  engine::Engine& engine();
+  /// Moves the data on the calling thread, and counts it.
+  engine::Outcome run(const Transfer& transfer, const engine::CancelToken& cancel);
+
+  /// The HIP runtime, chosen at first use; null if there is none.
+  std::shared_ptr<const gpu::Runtime> runtime();
+  std::shared_ptr<engine::Engine> engine();
+  /// Threads for asynchronous and batch operations.
+  std::shared_ptr<engine::Executor> executor();
+  Stats& stats() { return stats_; }
+
+  /// Reads settings under the lock.
+  Settings settings() const;
+  /// Stages a change; hipFileDriverAlreadyOpen while the driver is open.
+  hipFileError_t stage(const std::function<void(Settings&)>& change);
 
  private:
-  Driver() = default;
+  Driver();
   tl::expected<gpu::Memory, hipFileError_t> describe(const void* base);
+  void apply_settings();
+  engine::RouteSet routes_of(int fd) const;
 
   std::atomic<int64_t> count_{0};
   mutable std::shared_mutex mutex_;  ///< guards what follows
+  Parameters parameters_;
   std::map<hipFileHandle_t, std::shared_ptr<RegisteredFile>> files_;
   std::map<const void*, std::shared_ptr<RegisteredBuffer>> buffers_;
   uintptr_t last_handle_ = 0x1000;  ///< handles are numbers that never come again, so a stale one is noticed
-  std::once_flag engine_once_;
-  std::unique_ptr<engine::Engine> engine_;
+  std::vector<std::function<void()>> on_close_;
+  std::mutex engine_mutex_;  ///< guards what follows
+  bool runtime_chosen_ = false;
+  std::shared_ptr<const gpu::Runtime> runtime_;
+  std::shared_ptr<engine::Engine> engine_;
+  std::map<unsigned, std::shared_ptr<engine::Executor>>
+      executors_;  ///< by threads; kept, as operations may run on them
+  storage::MountTable mounts_;
+  Stats stats_;
 };
+
+/// Runs the body of an API function: nothing may be thrown across the C ABI, and nothing works in a forked
+/// child.
+template <typename F>
+hipFileError_t guarded(F f) noexcept try {
+  if (!Driver::usable()) return failure(hipFileDriverError);
+  return f();
+} catch (const std::bad_alloc&) {
+  return {hipFileHipDriverError, static_cast<hipError_t>(static_cast<int>(hip::kErrorOutOfMemory))};
+} catch (...) {
+  return failure(hipFileInternalError);
+}
+
+/// What hipFileRead returns for an outcome; -1 with `error` set where errno is to be.
+ssize_t result_of(const engine::Outcome& outcome, int& error);
 
 }  // namespace api

@@ -82,3 +82,7 @@ extern "C" const char* hipFileGetOpErrorString(hipFileOpError_t status) {
       return "unknown hipFile error";
   }
 }
+
+extern "C" const char* hipFileOpStatusError(hipFileOpError_t status) {
+  return hipFileGetOpErrorString(status);
+}

@@ -1,14 +1,13 @@
-// The C entry points: arguments in the order in which AMD's library checks them, then the driver or the
-// engine.
+// The synchronous C entry points: arguments in the order in which AMD's library checks them, then the driver.
 #include "hipfile.h"
 
-#include <algorithm>
 #include <cstddef>
 
 #include "driver.h"
 
 using api::Driver;
 using api::failure;
+using api::guarded;
 using api::success;
 
 static_assert(sizeof(hipFileError_t) == 8);
@@ -18,19 +17,6 @@ static_assert(sizeof(hipFileRDMAInfo_t) == 16 && sizeof(hipFileFSOps_t) == 40);
 
 namespace {
 
-// MAX_RW_COUNT: what one read(2) or write(2) moves at most.
-constexpr size_t kMostBytes = 0x7ffff000;
-
-// Nothing may be thrown across the C ABI.
-template <typename F>
-hipFileError_t guarded(F f) noexcept try {
-  return f();
-} catch (const std::bad_alloc&) {
-  return {hipFileHipDriverError, static_cast<hipError_t>(hip::kErrorOutOfMemory)};
-} catch (...) {
-  return failure(hipFileInternalError);
-}
-
 ssize_t with_errno(int error) {
   errno = error;
   return -1;
@@ -38,6 +24,7 @@ ssize_t with_errno(int error) {
 
 ssize_t transfer(engine::Direction direction, hipFileHandle_t fh, const void* base, size_t size,
                  hoff_t file_offset, hoff_t buffer_offset) {
+  if (!Driver::usable()) return -hipFileDriverError;
   Driver& driver = Driver::instance();
   if (!driver.is_open()) return with_errno(EINVAL);
   auto file = driver.find_file(fh);
@@ -45,19 +32,16 @@ ssize_t transfer(engine::Direction direction, hipFileHandle_t fh, const void* ba
   auto buffer = driver.find_buffer(base);
   if (!buffer) return -buffer.error().err;
   if (file_offset < 0 || buffer_offset < 0) return with_errno(EINVAL);
-  const gpu::Memory& memory = (*buffer)->memory;
+  const uint64_t length = (*buffer)->memory.length;
   const auto start = static_cast<uint64_t>(buffer_offset);
-  if (start >= memory.length || size > memory.length - start) return -hipFileInvalidValue;
-  uint64_t length = std::min(size, kMostBytes);
-  length = std::min(length, static_cast<uint64_t>(INT64_MAX) - static_cast<uint64_t>(file_offset));
-  engine::Outcome outcome = driver.engine().run(
-      {direction, file->file.get(), memory, start, static_cast<uint64_t>(file_offset), length},
-      engine::CancelToken());
-  if (outcome.bytes > 0 || outcome.error == 0) return static_cast<ssize_t>(outcome.bytes);
-  if (outcome.hip_error != hip::kSuccess && outcome.route != engine::Route::peer)
-    return -hipFileHipDriverError;
-  if (outcome.error == EOPNOTSUPP && outcome.route == engine::Route::none) return -hipFileInternalError;
-  return with_errno(outcome.error);
+  if (start >= length || size > length - start) return -hipFileInvalidValue;
+  int error = 0;
+  ssize_t result = api::result_of(driver.run({direction, std::move(file), std::move(*buffer), size,
+                                              static_cast<uint64_t>(file_offset), start},
+                                             engine::CancelToken()),
+                                  error);
+  if (error) errno = error;
+  return result;
 }
 
 }  // namespace
@@ -75,7 +59,9 @@ hipFileError_t hipFileDriverClose(void) {
   return guarded([] { return Driver::instance().close(); });
 }
 
-int64_t hipFileUseCount(void) { return Driver::instance().use_count(); }
+int64_t hipFileUseCount(void) try { return Driver::instance().use_count(); } catch (...) {
+  return -1;
+}
 
 hipFileError_t hipFileGetVersion(unsigned* major, unsigned* minor, unsigned* patch) {
   if (major) *major = HIPFILE_VERSION_MAJOR;
@@ -90,22 +76,38 @@ hipFileError_t hipFileHandleRegister(hipFileHandle_t* fh, hipFileDescr_t* descr)
     Driver& driver = Driver::instance();
     driver.open_implicitly();
     if (descr->type != hipFileHandleTypeOpaqueFD) return failure(hipFileIONotSupported);
-    return driver.register_file(descr->handle.fd, *fh);
+    hipFileError_t result = driver.register_file(descr->handle.fd, *fh);
+    auto& counter = driver.stats().page().file_register;
+    (result.err == hipFileSuccess ? counter.ok : counter.err)++;
+    return result;
   });
 }
 
-void hipFileHandleDeregister(hipFileHandle_t fh) { Driver::instance().deregister_file(fh); }
+void hipFileHandleDeregister(hipFileHandle_t fh) try {
+  if (!Driver::usable()) return;
+  Driver::instance().deregister_file(fh);
+} catch (...) {  // a handle that cannot be forgotten stays
+}
 
 hipFileError_t hipFileBufRegister(const void* buffer_base, size_t length, int /*flags*/) {
   return guarded([&] {
     Driver& driver = Driver::instance();
     driver.open_implicitly();
-    return driver.register_buffer(buffer_base, length);
+    hipFileError_t result = driver.register_buffer(buffer_base, length);
+    auto& counter = driver.stats().page().buffer_register;
+    (result.err == hipFileSuccess ? counter.ok : counter.err)++;
+    return result;
   });
 }
 
 hipFileError_t hipFileBufDeregister(const void* buffer_base) {
-  return guarded([&] { return Driver::instance().deregister_buffer(buffer_base); });
+  return guarded([&] {
+    Driver& driver = Driver::instance();
+    hipFileError_t result = driver.deregister_buffer(buffer_base);
+    auto& counter = driver.stats().page().buffer_deregister;
+    (result.err == hipFileSuccess ? counter.ok : counter.err)++;
+    return result;
+  });
 }
 
 ssize_t hipFileRead(hipFileHandle_t fh, void* buffer_base, size_t size, hoff_t file_offset,

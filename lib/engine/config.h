@@ -13,6 +13,7 @@ struct Config {
   size_t pool_bytes = size_t{256} << 20;  ///< cap of all pinned staging memory
   unsigned depth = 16;                    ///< file operations in flight for one request
   bool io_uring = true;                   ///< false: threads instead
+  bool peer_on_any_file_system = false;   ///< try peer DMA whatever the file system
 };
 
 }  // namespace engine

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -14,6 +15,12 @@ namespace engine {
 namespace {
 
 constexpr size_t kRememberedFailures = 4096;
+constexpr size_t kIdleLanes = 32;
+
+// These are about the file and the device; others are about this buffer or this moment.
+bool lasts(int error) {
+  return error == ENODEV || error == EREMOTEIO || error == ENOTTY || error == ENOSYS || error == EOPNOTSUPP;
+}
 
 }  // namespace
 
@@ -32,12 +39,12 @@ Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& fai
   s.memory = r.memory.kind;
   s.memory_is_pages = r.memory.pages;
   s.file = facts.kind;
-  s.peer_support = facts.peer;
+  s.peer_support = config_.peer_on_any_file_system ? storage::PeerSupport::yes : facts.peer;
   s.offset_align = facts.offset_align;
   s.memory_align = facts.memory_align;
   s.runtime_has_ais = runtime_ && runtime_->has_ais();
-  s.allowed = config_.routes;
-  Failures failures = failures_of(*r.file);
+  s.allowed = config_.routes & r.routes;
+  Failures failures = failures_of(r);
   s.peer_failed_before = failures.peer;
   s.direct_failed_before = failures.direct;
   s.failed_now = failed_now;
@@ -58,19 +65,21 @@ uint64_t Engine::readable_length(const Request& r) {
   return r.file_offset >= size ? 0 : std::min(r.length, size - r.file_offset);
 }
 
-Outcome Engine::run(const Request& whole, const CancelToken& cancel) {
+Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique_ptr<Lane> lane) {
   Request r = whole;
   r.length = readable_length(whole);
   Outcome outcome;
   RouteSet failed_now;
   std::array<uint64_t, kRoutes> by_route{};
-  std::unique_ptr<Lane> lane = borrow_lane();
   bool first = true;
   for (bool again = true; again;) {
     again = false;
     Plan p = plan(situation(r, outcome.bytes, failed_now));
     if (first || failed_now.has(Route::peer)) outcome.reason = p.reason();
-    if (first) outcome.route = p.route();
+    if (!p.segments.empty()) {
+      outcome.route = p.route();
+      outcome.hip_error = hip::kSuccess;
+    }
     first = false;
     if (!p.segments.empty())
       outcome.error = 0;
@@ -94,9 +103,10 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel) {
       outcome.error = done.error;
       if (done.hip_error != hip::kSuccess) outcome.hip_error = done.hip_error;
       for (size_t i = 0; i < kRoutes; i++) by_route[i] += done.by_route[i];
-      if (done.direct_refused) remember(*r.file, &Failures::direct, "direct I/O", EINVAL);
+      if (done.direct_refused) remember(r, &Failures::direct, "direct I/O", EINVAL);
       if (done.route_failed) {
-        if (segment.route == Route::peer) remember(*r.file, &Failures::peer, "peer-to-peer DMA", done.error);
+        if (segment.route == Route::peer && lasts(done.error))
+          remember(r, &Failures::peer, "peer-to-peer DMA", done.error);
         failed_now.add(segment.route);
         if (segment.route == Route::pages) failed_now.add(Route::cached);
         again = true;
@@ -111,17 +121,40 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel) {
   return outcome;
 }
 
+namespace {
+
+// By system calls: the memory's owner may have shrunk it, which would turn a load into a bus error. write(2)
+// reads mappings that process_vm_readv cannot pin (PCI memory), and is allowed where that is not.
+int copy_pages(const char* from, char* out, size_t length) {
+  iovec to{out, length}, source{const_cast<char*>(from), length};
+  if (process_vm_readv(getpid(), &to, 1, &source, 1, 0) == static_cast<ssize_t>(length)) return 0;
+  posix::Fd between(memfd_create("hipfile-fetch", MFD_CLOEXEC));
+  if (!between) return errno;
+  for (size_t done = 0; done < length;) {
+    ssize_t n = pwrite(between.get(), from + done, length - done, static_cast<off_t>(done));
+    if (n <= 0) return n < 0 ? errno : EFAULT;
+    done += static_cast<size_t>(n);
+  }
+  for (size_t done = 0; done < length;) {
+    ssize_t n = pread(between.get(), out + done, length - done, static_cast<off_t>(done));
+    if (n <= 0) return n < 0 ? errno : EIO;
+    done += static_cast<size_t>(n);
+  }
+  return 0;
+}
+
+}  // namespace
+
 int Engine::fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length) {
   if (memory.pages) {
-    // By a system call: the memory's owner may have shrunk it, which would turn a load into a bus error.
-    for (size_t done = 0; done < length;) {
-      iovec to{out + done, length - done}, from{memory.address + offset + done, length - done};
-      ssize_t n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-      if (n <= 0) return n < 0 ? errno : EFAULT;
-      done += static_cast<size_t>(n);
-    }
-    return 0;
+    int error = copy_pages(memory.address + offset, out, length);
+    bool known = memory.kind == gpu::MemoryKind::device || memory.kind == gpu::MemoryKind::managed;
+    if (error == 0 || !known) return error;
   }
+  return fetch_from_device(memory, offset, out, length);
+}
+
+int Engine::fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length) {
   if (!runtime_) return ENODEV;
   gpu::DeviceGuard guard(*runtime_, memory.device);
   if (guard.status() != hip::kSuccess) return ENODEV;
@@ -135,7 +168,11 @@ int Engine::fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t 
     error = runtime_->hip().hipMemcpyAsync(slot->data(), memory.address + offset + done, part,
                                            hip::kMemcpyDeviceToHost, (*stream)->handle());
     hip::Error synchronized = runtime_->hip().hipStreamSynchronize((*stream)->handle());
-    if (error == hip::kSuccess) error = synchronized;
+    if (synchronized != hip::kSuccess) {
+      // The copy may still come: the slot is lost rather than written by it later.
+      [[maybe_unused]] auto* lost = new gpu::PinnedSlot(std::move(*slot));
+      return EIO;
+    }
     if (error == hip::kSuccess) memcpy(out + done, slot->data(), part);
     done += part;
   }
@@ -156,24 +193,29 @@ std::unique_ptr<Lane> Engine::borrow_lane() {
 }
 
 void Engine::return_lane(std::unique_ptr<Lane> lane) {
-  std::lock_guard lock(lanes_mutex_);
-  idle_lanes_.push_back(std::move(lane));
+  std::lock_guard lock(lanes_mutex_);  // a lane too many is dropped after the lock
+  if (idle_lanes_.size() < kIdleLanes) idle_lanes_.push_back(std::move(lane));
 }
 
-Engine::Failures Engine::failures_of(const storage::File& file) const {
+Engine::FileKey Engine::key_of(const Request& r) {
+  const storage::FileFacts& facts = r.file->facts();
+  return {facts.device, facts.inode, facts.birth_nanoseconds, r.memory.device};
+}
+
+Engine::Failures Engine::failures_of(const Request& r) const {
   std::lock_guard lock(failures_mutex_);
-  auto it = failures_.find({file.facts().device, file.facts().inode});
+  auto it = failures_.find(key_of(r));
   return it == failures_.end() ? Failures() : it->second;
 }
 
-void Engine::remember(const storage::File& file, bool Failures::*what, const char* description, int error) {
+void Engine::remember(const Request& r, bool Failures::*what, const char* description, int error) {
   std::lock_guard lock(failures_mutex_);
   if (failures_.size() >= kRememberedFailures) failures_.clear();
-  bool& failed = failures_[{file.facts().device, file.facts().inode}].*what;
+  bool& failed = failures_[key_of(r)].*what;
   if (failed) return;
   failed = true;
-  spdlog::warn("{} failed on inode {} ({}): {}; not tried again on this file", description,
-               file.facts().inode, file.facts().file_system, strerror(error));
+  spdlog::warn("{} failed on inode {} ({}), device {}: {}; not tried again on this file", description,
+               r.file->facts().inode, r.file->facts().file_system, r.memory.device, strerror(error));
 }
 
 }  // namespace engine

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "engine/cancel.h"
@@ -21,6 +22,7 @@ struct Request {
   uint64_t memory_offset = 0;  ///< the caller has checked that [offset, offset + length) lies in the buffer
   uint64_t file_offset = 0;    ///< file_offset + length <= 2^63 - 1
   uint64_t length = 0;
+  RouteSet routes = RouteSet::all();  ///< of those that the configuration allows
 };
 
 struct Outcome {
@@ -40,7 +42,10 @@ class Engine {
   /// `runtime` may be null: then only memory that is CPU-addressable pages can be served.
   Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config);
 
-  Outcome run(const Request& request, const CancelToken& cancel);
+  /// What one request at a time needs; comes back to the engine with run().
+  std::unique_ptr<Lane> lease() { return borrow_lane(); }
+  Outcome run(const Request& request, const CancelToken& cancel) { return run(request, cancel, borrow_lane()); }
+  Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
   /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
   int fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   /// What run() would do now.
@@ -54,16 +59,18 @@ class Engine {
   size_t pinned_bytes() const { return pool_ ? pool_->pinned_bytes() : 0; }
 
  private:
-  using FileKey = std::pair<dev_t, ino_t>;
+  using FileKey = std::tuple<dev_t, ino_t, int64_t, int>;  ///< device, inode, time of birth, HIP device
+  static FileKey key_of(const Request& request);
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   static uint64_t readable_length(const Request& request);
+  int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   std::unique_ptr<Lane> borrow_lane();
   void return_lane(std::unique_ptr<Lane> lane);
   struct Failures {
     bool peer = false, direct = false;
   };
-  Failures failures_of(const storage::File& file) const;
-  void remember(const storage::File& file, bool Failures::*what, const char* description, int error);
+  Failures failures_of(const Request& request) const;
+  void remember(const Request& request, bool Failures::*what, const char* description, int error);
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
   const Config config_;

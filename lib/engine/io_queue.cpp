@@ -7,12 +7,21 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace engine {
 namespace {
 
+IoCompletion carry_out(const IoOperation& op) {
+  auto at = static_cast<off_t>(op.offset);
+  ssize_t n = op.read ? pread(op.fd, op.memory, op.length, at) : pwrite(op.fd, op.memory, op.length, at);
+  return {op.tag, n < 0 ? -errno : static_cast<int32_t>(n)};
+}
+
+// If the kernel refuses to take operations later on (a seccomp filter, no memory), those it has not taken are
+// carried out here, one by one.
 class UringQueue : public IoQueue {
  public:
   UringQueue(unsigned depth, const io_uring& ring) : IoQueue(depth), ring_(ring) {}
@@ -20,43 +29,69 @@ class UringQueue : public IoQueue {
   UringQueue(const UringQueue&) = delete;
   UringQueue& operator=(const UringQueue&) = delete;
 
-  void submit(const IoOperation& op) override {
-    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);  // never null: the ring has `depth` entries
-    if (op.read)
-      io_uring_prep_read(sqe, op.fd, op.memory, op.length, op.offset);
-    else
-      io_uring_prep_write(sqe, op.fd, op.memory, op.length, op.offset);
-    io_uring_sqe_set_data64(sqe, op.tag);
+  void submit(const IoOperation& op) override { waiting_.push_back(op); }
+
+  void start() override {
+    if (refused_) return;
+    for (; prepared_ < waiting_.size(); prepared_++) {
+      const IoOperation& op = waiting_[prepared_];
+      io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+      if (!sqe) break;
+      if (op.read)
+        io_uring_prep_read(sqe, op.fd, op.memory, op.length, op.offset);
+      else
+        io_uring_prep_write(sqe, op.fd, op.memory, op.length, op.offset);
+      io_uring_sqe_set_data64(sqe, op.tag);
+    }
+    if (prepared_ == 0) return;
+    int taken = io_uring_submit(&ring_);
+    if (taken > 0) {
+      waiting_.erase(waiting_.begin(), waiting_.begin() + taken);
+      prepared_ -= static_cast<size_t>(taken);
+      in_kernel_ += static_cast<unsigned>(taken);
+    } else if (taken < 0 && taken != -EINTR && taken != -EAGAIN && taken != -EBUSY) {
+      refused_ = true;
+    }
   }
 
-  void start() override { io_uring_submit(&ring_); }
-
   IoCompletion wait() override {
-    io_uring_cqe* cqe = nullptr;
-    if (io_uring_peek_cqe(&ring_, &cqe) != 0) {
-      int status;
-      do {
-        status = io_uring_submit_and_wait(&ring_, 1);
-        if (status >= 0) status = io_uring_peek_cqe(&ring_, &cqe);
-      } while (status == -EINTR || status == -EAGAIN || status == -EBUSY);
-    } else if (io_uring_sq_ready(&ring_)) {
-      io_uring_submit(&ring_);
+    for (;;) {
+      start();
+      io_uring_cqe* cqe = nullptr;
+      if (io_uring_peek_cqe(&ring_, &cqe) == 0) {
+        IoCompletion done{io_uring_cqe_get_data64(cqe), cqe->res};
+        io_uring_cqe_seen(&ring_, cqe);
+        in_kernel_--;
+        return done;
+      }
+      if (refused_ && !waiting_.empty()) {
+        IoOperation op = waiting_.front();
+        waiting_.pop_front();
+        return carry_out(op);
+      }
+      if (in_kernel_ == 0 || io_uring_wait_cqe(&ring_, &cqe) != 0) usleep(100);
     }
-    IoCompletion done{io_uring_cqe_get_data64(cqe), cqe->res};
-    io_uring_cqe_seen(&ring_, cqe);
-    return done;
   }
 
   const char* name() const override { return "io_uring"; }
 
  private:
   io_uring ring_;
+  std::deque<IoOperation> waiting_;  // not yet taken by the kernel; the first `prepared_` are in the ring
+  size_t prepared_ = 0;
+  unsigned in_kernel_ = 0;
+  bool refused_ = false;
 };
 
 class ThreadQueue : public IoQueue {
  public:
   explicit ThreadQueue(unsigned depth) : IoQueue(depth) {
-    for (unsigned i = 0; i < depth; i++) threads_.emplace_back([this] { run(); });
+    threads_.reserve(depth);
+    try {
+      while (threads_.size() < depth) threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {
+      // Fewer threads than wanted do; with none, wait() carries the operations out itself.
+    }
   }
   ~ThreadQueue() override {
     {
@@ -69,7 +104,14 @@ class ThreadQueue : public IoQueue {
   ThreadQueue(const ThreadQueue&) = delete;
   ThreadQueue& operator=(const ThreadQueue&) = delete;
 
+  // Writes are done at once: quota and set-id bits go by the rights of the thread that asks, not of these threads.
   void submit(const IoOperation& op) override {
+    if (!op.read) {
+      IoCompletion done = carry_out(op);
+      std::lock_guard lock(mutex_);
+      finished_.push_back(done);
+      return;
+    }
     {
       std::lock_guard lock(mutex_);
       waiting_.push_back(op);
@@ -79,6 +121,11 @@ class ThreadQueue : public IoQueue {
 
   IoCompletion wait() override {
     std::unique_lock lock(mutex_);
+    if (threads_.empty() && !waiting_.empty()) {
+      IoOperation op = waiting_.front();
+      waiting_.pop_front();
+      return carry_out(op);
+    }
     done_.wait(lock, [this] { return !finished_.empty(); });
     IoCompletion c = finished_.front();
     finished_.pop_front();
@@ -96,9 +143,7 @@ class ThreadQueue : public IoQueue {
       IoOperation op = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      auto at = static_cast<off_t>(op.offset);
-      ssize_t n = op.read ? pread(op.fd, op.memory, op.length, at) : pwrite(op.fd, op.memory, op.length, at);
-      IoCompletion c{op.tag, n < 0 ? -errno : static_cast<int32_t>(n)};
+      IoCompletion c = carry_out(op);
       lock.lock();
       finished_.push_back(c);
       done_.notify_one();

@@ -15,9 +15,12 @@ bool speaks_against_route(int error) {
   switch (error) {
     case ENODEV:
     case EREMOTEIO:
+    case EXDEV:
     case ENOTTY:
     case ENOSYS:
     case EOPNOTSUPP:
+    case EPERM:
+    case ENOMEM:
     case EINVAL:
     case EFAULT:
       return true;
@@ -47,23 +50,24 @@ SegmentResult run_peer(const TransferContext& c, const Segment& segment) {
     int32_t status = 0;
     hip::AmdFileHandle handle{};
     handle.fd = c.file.direct();
-    errno = 0;
     hip::Error error =
         call(handle, c.address + at, length, static_cast<int64_t>(c.file_offset + at), &copied, &status);
     copied = std::min(copied, length);
     r.done += copied;
     r.by_route[static_cast<size_t>(Route::peer)] += copied;
     if (status != 0 || error != hip::kSuccess) {
-      int why = status != 0 ? std::abs(status) : errno;
       r.hip_error = error;
-      r.error = why ? why : EIO;
+      r.error = status != 0 ? std::abs(status) : EIO;
       // A HIP failure without a status says nothing about the file: another route may well work.
-      r.route_failed = why == 0 || speaks_against_route(why);
+      r.route_failed = status == 0 || speaks_against_route(r.error);
       c.runtime->hip().hipGetLastError();
       return r;
     }
     if (copied < length) {
-      r.ended = true;
+      // Reads are cut to the file's size before, so this is an end of file that has just moved, or an error
+      // that the call does not tell: the next route finds out which.
+      r.error = EIO;
+      r.route_failed = true;
       return r;
     }
   }

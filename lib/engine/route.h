@@ -43,6 +43,11 @@ class RouteSet {
   /// "peer,pages,cached,staged" or "all"; nothing if a name is unknown or the list is empty.
   static std::optional<RouteSet> parse(const std::string& names);
   bool has(Route route) const { return bits_ & bit(route); }
+  RouteSet operator&(const RouteSet& other) const {
+    RouteSet both;
+    both.bits_ = bits_ & other.bits_;
+    return both;
+  }
   void add(Route route) { bits_ |= bit(route); }
   void remove(Route route) { bits_ &= ~bit(route); }
 

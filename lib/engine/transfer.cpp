@@ -70,6 +70,14 @@ class Transfer {
     return result();
   }
 
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+  // Only an exception leaves something in flight: it must land before slots and memory go back.
+  ~Transfer() {
+    for (; io_outstanding_ > 0; io_outstanding_--) c_.lane.queue().wait();
+    if (!copying_.empty()) c_.runtime->hip().hipStreamSynchronize(stream_->handle());
+  }
+
  private:
   SegmentResult failed(hip::Error error) {
     SegmentResult r;
@@ -95,7 +103,7 @@ class Transfer {
     // Cut at multiples of the chunk size in the file, so that every chunk but the first and last is aligned.
     uint64_t at = c_.file_offset + segment_.begin + next_;
     uint64_t length = std::min(segment_.length - next_, chunk_bytes_ - at % chunk_bytes_);
-    Chunk& chunk = chunks_.emplace_back();
+    Chunk& chunk = chunks_.emplace_back();  // before anything is started
     chunk.begin = segment_.begin + next_;
     chunk.length = length;
     chunk.slot = std::move(slot);
@@ -113,10 +121,10 @@ class Transfer {
       slot = c_.pool->try_acquire();
       return slot.has_value();
     }
-    auto acquired = c_.pool->acquire();
+    auto acquired = c_.pool->acquire([this] { return c_.cancel.reason() != 0; });
     if (!acquired) {
       hip_error_ = acquired.error();
-      setup_error_ = ENOMEM;
+      setup_error_ = hip_error_ == hip::kSuccess ? c_.cancel.reason() : ENOMEM;
       stopping_ = true;
       return false;
     }
@@ -228,12 +236,18 @@ class Transfer {
     auto event = c_.lane.event(c_.device);
     if (event) e = event->record(*stream_);
     if (!event || e != hip::kSuccess) {
-      // Without an event the slot may not be used again before the whole stream is done.
-      c_.runtime->hip().hipStreamSynchronize(stream_->handle());
+      settle(chunk);  // without an event the slot may not be used again before the whole stream is done
       return copy_failed(chunk, event ? e : event.error());
     }
     chunk.event.emplace(std::move(*event));
     copying_.push_back(&chunk);
+  }
+
+  // Waits for the stream. If even that fails the slot is given up: better lost than written by a late copy.
+  void settle(Chunk& chunk) {
+    if (c_.runtime->hip().hipStreamSynchronize(stream_->handle()) != hip::kSuccess && chunk.slot)
+        [[maybe_unused]]
+      auto* lost = new gpu::PinnedSlot(std::move(*chunk.slot));
   }
 
   void copy_failed(Chunk& chunk, hip::Error error) {
@@ -247,9 +261,15 @@ class Transfer {
   void on_copied(hip::Error error) {
     Chunk& chunk = *copying_.front();
     copying_.pop_front();
+    if (error != hip::kSuccess) {
+      // The copy may still be running: nobody gets the slot before the stream is done, nor the event ever
+      // again.
+      settle(chunk);
+      chunk.event.reset();
+      return copy_failed(chunk, error);
+    }
     c_.lane.keep(c_.device, std::move(*chunk.event));
     chunk.event.reset();
-    if (error != hip::kSuccess) return copy_failed(chunk, error);
     if (reading_)
       finish(chunk);
     else

@@ -44,6 +44,12 @@ namespace gpu {
 /// Entry points that some runtimes lack: null then.
 #define GPU_HIP_OPTIONAL(X)                                                                                \
   X(hipGetProcAddress, (const char*, void**, int, uint64_t, int*))                                         \
+  X(hipLaunchHostFunc, (hip::Stream, hip::HostFunction, void*))                                            \
+  X(hipStreamAddCallback, (hip::Stream, hip::StreamCallback, void*, unsigned))                             \
+  X(hipStreamWaitValue64, (hip::Stream, void*, uint64_t, unsigned, uint64_t))                              \
+  X(hipExtMallocWithFlags, (void**, size_t, unsigned))                                                     \
+  X(hipStreamGetDevice, (hip::Stream, hip::Device*))                                                       \
+  X(hipDeviceGetUuid, (void*, hip::Device))                                                                \
   X(hipImportExternalMemory, (hip::ExternalMemory*, const hip::ExternalMemoryHandleDesc*))                 \
   X(hipExternalMemoryGetMappedBuffer, (void**, hip::ExternalMemory, const hip::ExternalMemoryBufferDesc*)) \
   X(hipDestroyExternalMemory, (hip::ExternalMemory))                                                       \

@@ -2,9 +2,11 @@
 
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include <climits>
+#include <fstream>
 
 #include "posix/mapping.h"
 
@@ -33,17 +35,27 @@ std::string target_of(int fd) {
 
 enum class FdKind { pages, dma_buf, p2pmem, other };
 
-// By file system, never by path: a path is what another mount namespace makes of it.
+// dma-bufs say in their fdinfo who made them; no other file does.
+bool says_exporter(int fd) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("exp_name:", 0) == 0) return true;
+  return false;
+}
+
+// Never by asking the file: the descriptor comes from anybody, and a file system of his own need never answer. Never by
+// path alone: a path is what another mount namespace makes of it. Seals exist only on memfds, tmpfs and hugetlbfs, and
+// what is cached of a file's device number is the kernel's own.
 FdKind classify(int fd) {
-  struct statfs fs;
-  struct stat st;
-  if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0) return FdKind::other;
-  auto type = static_cast<unsigned long>(fs.f_type);
-  if (type == DMA_BUF_MAGIC) return FdKind::dma_buf;
-  if (!S_ISREG(st.st_mode)) return FdKind::other;
-  if (type == SYSFS_MAGIC)
-    return target_of(fd).ends_with("/p2pmem/allocate") ? FdKind::p2pmem : FdKind::other;
-  return type == TMPFS_MAGIC || type == HUGETLBFS_MAGIC ? FdKind::pages : FdKind::other;
+  if (fcntl(fd, F_GET_SEALS) >= 0) return FdKind::pages;
+  if (says_exporter(fd)) return FdKind::dma_buf;
+  struct statx file;
+  struct stat sys;
+  if (target_of(fd).ends_with("/p2pmem/allocate") && stat("/sys", &sys) == 0 &&
+      statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0 &&
+      makedev(file.stx_dev_major, file.stx_dev_minor) == sys.st_dev)
+    return FdKind::p2pmem;
+  return FdKind::other;
 }
 
 bool inside(uint64_t offset, uint64_t length, uint64_t size) {
@@ -65,6 +77,7 @@ ImportResult map_pages(const posix::Fd& fd, uint64_t offset, uint64_t length, Me
   uint64_t skip = offset % granularity;
   uint64_t span = (skip + length + granularity - 1) / granularity * granularity;
   auto mapping = posix::Mapping::shared(fd.get(), span, static_cast<off_t>(offset - skip));
+  if (!mapping && mapping.error().code == EPERM) return posix::failure(EACCES, "memory sealed against writing");
   if (!mapping) return tl::unexpected(mapping.error());
   auto kept = std::make_shared<posix::Mapping>(std::move(*mapping));
   Memory memory{kept->data() + skip, length, kind, -1, true};
@@ -89,33 +102,45 @@ ImportResult import_dma_buf(const std::shared_ptr<const Runtime>& runtime, int d
   hip::ExternalMemory external = nullptr;
   if (hip::Error e = runtime->hip().hipImportExternalMemory(&external, &handle); e != hip::kSuccess)
     return posix::failure(to_errno(e), "hipImportExternalMemory: " + runtime->error_name(e));
-  auto release = [runtime, external] { runtime->hip().hipDestroyExternalMemory(external); };
+  auto release = [runtime, external, device](void* mapped) {
+    DeviceGuard current(*runtime, device);
+    // The mapping holds the memory as well as the import does; runtimes that do not count it refuse the call.
+    if (mapped && runtime->hip().hipFree(mapped) != hip::kSuccess) runtime->hip().hipGetLastError();
+    runtime->hip().hipDestroyExternalMemory(external);
+  };
   hip::ExternalMemoryBufferDesc buffer{};
   buffer.offset = offset;
   buffer.size = length;
   void* address = nullptr;
   if (hip::Error e = runtime->hip().hipExternalMemoryGetMappedBuffer(&address, external, &buffer);
       e != hip::kSuccess) {
-    release();
+    release(nullptr);
     return posix::failure(to_errno(e), "hipExternalMemoryGetMappedBuffer: " + runtime->error_name(e));
   }
   Memory memory{static_cast<char*>(address), length, MemoryKind::device, device,
                 runtime->device_memory_is_pages()};
-  return std::make_unique<Imported>(memory, release);
+  return std::make_unique<Imported>(memory, [release, address] { release(address); });
 }
 
 }  // namespace
 
-ImportResult import_ipc(std::shared_ptr<const Runtime> runtime, const hip::IpcMemHandle& handle,
+bool is_memory(int fd) { return classify(fd) != FdKind::other; }
+
+ImportResult import_ipc(std::shared_ptr<const Runtime> runtime, int device, const hip::IpcMemHandle& handle,
                         uint64_t offset, uint64_t length) {
   if (!runtime) return posix::failure(ENODEV, "no HIP runtime");
+  DeviceGuard guard(*runtime, device);  // runtimes open on the current device
+  if (guard.status() != hip::kSuccess) return posix::failure(ENODEV, "HIP device " + std::to_string(device));
   void* address = nullptr;
   if (hip::Error e = runtime->hip().hipIpcOpenMemHandle(&address, handle, runtime->ipc_open_flags());
       e != hip::kSuccess)
     return posix::failure(to_errno(e), "hipIpcOpenMemHandle: " + runtime->error_name(e));
-  auto release = [runtime, address] { runtime->hip().hipIpcCloseMemHandle(address); };
+  auto release = [runtime, address, device] {
+    DeviceGuard current(*runtime, device);
+    runtime->hip().hipIpcCloseMemHandle(address);
+  };
   auto memory = describe(*runtime, address);
-  if (!memory || !inside(offset, length, memory->length)) {
+  if (!memory || memory->kind != MemoryKind::device || !inside(offset, length, memory->length)) {
     release();
     return posix::failure(EINVAL, "range beyond the end of the allocation");
   }

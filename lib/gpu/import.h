@@ -26,11 +26,15 @@ class Imported {
   std::function<void()> release_;
 };
 
-/// [offset, offset + length) counted from the address that the handle was made for.
+/// [offset, offset + length) counted from the address that the handle was made for, opened on `device`.
 /// ESTALE: the handle cannot be opened. EINVAL: the range leaves the allocation. ENODEV, ENOMEM.
-posix::Result<std::unique_ptr<Imported>> import_ipc(std::shared_ptr<const Runtime> runtime,
+posix::Result<std::unique_ptr<Imported>> import_ipc(std::shared_ptr<const Runtime> runtime, int device,
                                                     const hip::IpcMemHandle& handle, uint64_t offset,
                                                     uint64_t length);
+
+/// Whether a descriptor is one that import_fd takes. Does not make the file's own file system do anything, so it is safe
+/// on descriptors from anybody.
+bool is_memory(int fd);
 
 /// Memory behind a descriptor: a memfd, tmpfs or hugetlbfs file, a dma-buf (of `device`) or a p2pmem allocate
 /// file. EINVAL: none of these, or the range leaves it. EACCES: not open for reading and writing. ENODEV,

@@ -1,6 +1,7 @@
 #include "gpu/pinned_pool.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace gpu {
 
@@ -27,23 +28,32 @@ tl::expected<char*, hip::Error> PinnedPool::take() {
   if (made_ == most_slots_) return tl::unexpected(hip::kSuccess);
   void* data = nullptr;
   hip::Error error = runtime_->hip().hipHostMalloc(&data, slot_bytes_, hip::kHostMallocPortable);
-  if (error != hip::kSuccess) return tl::unexpected(error);
+  if (error != hip::kSuccess) {
+    runtime_->hip().hipGetLastError();
+    if (made_ > 0) most_slots_ = made_;
+    return tl::unexpected(error);
+  }
   made_++;
   return static_cast<char*>(data);
 }
 
-tl::expected<PinnedSlot, hip::Error> PinnedPool::acquire() {
+tl::expected<PinnedSlot, hip::Error> PinnedPool::acquire(const std::function<bool()>& give_up) {
+  constexpr auto kLook = std::chrono::milliseconds(20);
   std::unique_lock lock(mutex_);
   for (;;) {
     auto data = take();
     if (data) return PinnedSlot(this, *data);
     if (made_ == 0) return tl::unexpected(data.error());
-    returned_.wait(lock);
+    if (give_up && give_up()) return tl::unexpected(hip::kSuccess);
+    waiting_++;
+    returned_.wait_for(lock, kLook);
+    waiting_--;
   }
 }
 
 std::optional<PinnedSlot> PinnedPool::try_acquire() {
   std::lock_guard lock(mutex_);
+  if (waiting_ > 0 && free_.size() <= waiting_) return std::nullopt;
   auto data = take();
   if (!data) return std::nullopt;
   return PinnedSlot(this, *data);

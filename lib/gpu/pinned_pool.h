@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,9 +45,10 @@ class PinnedPool {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  /// Waits until a slot is free. Fails only if none exists and none can be allocated.
-  tl::expected<PinnedSlot, hip::Error> acquire();
-  /// A slot if one is free or can be made now.
+  /// Waits until a slot is free, or `give_up` says so (looked at from time to time): then kSuccess is the
+  /// error. Otherwise fails only if no slot exists and none can be allocated.
+  tl::expected<PinnedSlot, hip::Error> acquire(const std::function<bool()>& give_up = {});
+  /// A slot if one is free or can be made now, and nobody waits for one.
   std::optional<PinnedSlot> try_acquire();
 
   size_t slot_bytes() const { return slot_bytes_; }
@@ -61,11 +63,12 @@ class PinnedPool {
 
   const std::shared_ptr<const Runtime> runtime_;
   const size_t slot_bytes_;
-  const size_t most_slots_;
+  size_t most_slots_;  ///< lowered to what could be had when an allocation fails
   mutable std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<char*> free_;
   size_t made_ = 0;
+  unsigned waiting_ = 0;
 };
 
 }  // namespace gpu

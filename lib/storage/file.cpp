@@ -25,7 +25,8 @@ PeerSupport peer_support(const std::optional<MountFacts>& mount) {
 
 posix::Result<std::shared_ptr<const File>> File::open(posix::Fd fd, MountTable& mounts) {
   struct statx sx;
-  if (statx(fd.get(), "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_INO | STATX_DIOALIGN, &sx) < 0)
+  if (statx(fd.get(), "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_INO | STATX_BTIME | STATX_DIOALIGN,
+            &sx) < 0)
     return posix::last_failure("examine descriptor " + std::to_string(fd.get()));
   int flags = fcntl(fd.get(), F_GETFL);
   if (flags < 0) return posix::last_failure("flags of descriptor " + std::to_string(fd.get()));
@@ -36,6 +37,8 @@ posix::Result<std::shared_ptr<const File>> File::open(posix::Fd fd, MountTable& 
   file->facts_.kind = kind_of(sx.stx_mode);
   file->facts_.device = makedev(sx.stx_dev_major, sx.stx_dev_minor);
   file->facts_.inode = sx.stx_ino;
+  if (sx.stx_mask & STATX_BTIME)
+    file->facts_.birth_nanoseconds = sx.stx_btime.tv_sec * 1'000'000'000 + sx.stx_btime.tv_nsec;
   if (file->facts_.kind == FileKind::other) {
     file->own_ = std::move(fd);
     return file;

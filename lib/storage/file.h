@@ -21,6 +21,8 @@ struct FileFacts {
   FileKind kind = FileKind::other;
   dev_t device = 0;
   ino_t inode = 0;
+  int64_t birth_nanoseconds =
+      0;                    ///< tells a file from an earlier one with the same inode number; 0 if not known
   std::string file_system;  ///< empty if the mount table does not have it
   PeerSupport peer = PeerSupport::file_system;
   uint32_t offset_align = 0;  ///< of file offsets and lengths for direct I/O; 0: no direct I/O

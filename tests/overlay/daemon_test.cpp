@@ -1,6 +1,8 @@
 // The daemon itself: starting, ending, clients that die, work that must not stand in the way of other work.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -305,6 +307,106 @@ TEST_F(Daemon, AStrangersWriteByIoctlTakesSetIdBitsAway) {
   struct stat st;
   ASSERT_EQ(stat(source("suid").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0777u);
+}
+
+// A page cache is shared by everybody: what a tag diverts must never get into it.
+TEST_F(Daemon, MappingsAndSendfileOfATaggedDescriptorGetTheFilesBytes) {
+  const auto bytes = pattern(100'000);
+  make_file("a", bytes);
+  for (const char* options : {"passthrough=off", "passthrough=on"}) {
+    mount(options);
+    SharedMemory memory(131072);
+    posix::Fd root(open(mount_.c_str(), O_RDONLY | O_DIRECTORY));
+    uint64_t id = register_fd(root.get(), memory, HIPFILE_FUSE_REGISTER_PROCESS);
+    posix::Fd fd(open(mounted("a").c_str(), O_RDONLY));
+    ASSERT_EQ(try_tag(fd.get(), make_tag(id, 0, 0, 50'000)), 0);
+    void* p = mmap(nullptr, bytes.size(), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    ASSERT_NE(p, MAP_FAILED);
+    EXPECT_EQ(memcmp(p, bytes.data(), bytes.size()), 0) << options;
+    munmap(p, bytes.size());
+    posix::Fd out(memfd_create("out", MFD_CLOEXEC));
+    off_t from = 0;
+    ssize_t sent = sendfile(out.get(), fd.get(), &from, 40'000);
+    ASSERT_GT(sent, 0);
+    std::vector<char> got(static_cast<size_t>(sent));
+    ASSERT_EQ(pread(out.get(), got.data(), got.size(), 0), sent);
+    EXPECT_EQ(memcmp(got.data(), bytes.data(), got.size()), 0) << options;
+    // Another reader of the same file sees the file.
+    posix::Fd other(open(mounted("a").c_str(), O_RDONLY));
+    got.resize(bytes.size());
+    ASSERT_EQ(try_untag(fd.get()), 0);
+    EXPECT_EQ(pread(other.get(), got.data(), got.size(), 0), static_cast<ssize_t>(got.size()));
+    EXPECT_EQ(got, bytes) << options;
+    fd.reset();
+    other.reset();
+    root.reset();
+    unmount();
+  }
+}
+
+TEST_F(Daemon, DoesNotEnterWhatIsMountedBelowTheSource) {
+  ASSERT_EQ(mkdir(source("below").c_str(), 0755), 0);
+  make_file("a", {'a'});
+  ASSERT_EQ(::mount("none", source("below").c_str(), "tmpfs", 0, nullptr), 0);
+  mount();
+  struct stat st;
+  EXPECT_EQ(stat(mounted("below").c_str(), &st), -1);
+  EXPECT_EQ(errno, EXDEV);
+  auto [status, names] = shell("ls " + mount_);
+  EXPECT_NE(names.find("below"), std::string::npos);
+  EXPECT_NE(names.find("a"), std::string::npos);
+  umount2(source("below").c_str(), MNT_DETACH);
+}
+
+TEST_F(Daemon, AMountPointInsideTheSourceDoesNotRecurse) {
+  ASSERT_EQ(mkdir(source("mnt").c_str(), 0755), 0);
+  ASSERT_EQ(shell(program("hipfile-fuse") + " " + source_ + " " + source("mnt")).first, 0);
+  struct stat st;
+  EXPECT_EQ(stat(source("mnt/mnt").c_str(), &st), -1);
+  EXPECT_EQ(errno, EXDEV);
+  EXPECT_EQ(shell("umount " + source("mnt")).first, 0);
+}
+
+TEST_F(Daemon, TheUsersMountFlagsWin) {
+  mount("nosuid,nodev");
+  auto [status, line] = shell("grep " + mount_ + " /proc/self/mountinfo");
+  EXPECT_NE(line.find("nosuid"), std::string::npos) << line;
+  EXPECT_NE(line.find("nodev"), std::string::npos) << line;
+}
+
+TEST_F(Daemon, MirrorsTheFlagsOfTheSourcesMount) {
+  ASSERT_EQ(mkdir(source("volume").c_str(), 0755), 0);
+  ASSERT_EQ(::mount("none", source("volume").c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr), 0);
+  ASSERT_EQ(shell(program("hipfile-fuse") + " " + source("volume") + " " + mount_).first, 0);
+  auto [status, line] = shell("grep " + mount_ + " /proc/self/mountinfo");
+  for (const char* flag : {"nosuid", "nodev", "noexec"})
+    EXPECT_NE(line.find(flag), std::string::npos) << line;
+  EXPECT_EQ(shell("umount " + mount_).first, 0);
+  umount2(source("volume").c_str(), MNT_DETACH);
+}
+
+TEST_F(Daemon, DescriptorsThatAreNoMemoryCostTheDaemonNothing) {
+  make_file("a", pattern(100));
+  mount();
+  posix::Fd on_mount(open(mounted("a").c_str(), O_RDWR));
+  auto count = [&] {
+    return std::distance(std::filesystem::directory_iterator("/proc/" + std::to_string(daemon()) + "/fd"),
+                         {});
+  };
+  hipfile_fuse_register r = registration_by_fd(on_mount.get(), 100);
+  EXPECT_EQ(try_register(on_mount.get(), r), EINVAL);
+  usleep(50000);
+  const auto before = count();
+  std::vector<std::thread> clients;  // more than there are threads to serve them
+  for (int i = 0; i < 200; i++)
+    clients.emplace_back([&] {
+      hipfile_fuse_register mine = registration_by_fd(on_mount.get(), 100);
+      EXPECT_EQ(try_register(on_mount.get(), mine), EINVAL);
+    });
+  for (auto& c : clients) c.join();
+  usleep(200000);
+  EXPECT_LE(count(),
+            before + 30);  // a pipe for each thread that had not served before, not one for each client
 }
 
 TEST_F(Daemon, HipfileTagRunsAnUnmodifiedCommand) {

@@ -190,7 +190,7 @@ TEST_F(Ioctl, RefusesBadRegistrations) {
 TEST_F(Ioctl, TakesDescriptorsHandedOverThroughTheSocket) {
   hipfile_fuse_info i = info(root_.get());
   ASSERT_NE(i.socket_path[0], '\0');
-  auto hand_over = [&](int fd, uint32_t version) {
+  auto hand_over = [&](int fd, uint32_t version, size_t copies = 1) {
     posix::Fd socket_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -198,18 +198,18 @@ TEST_F(Ioctl, TakesDescriptorsHandedOverThroughTheSocket) {
     if (connect(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) abort();
     hipfile_fuse_handover message{version, 0, 0};
     iovec part{&message, sizeof message};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     if (fd >= 0) {
       header.msg_control = control;
-      header.msg_controllen = sizeof control;
+      header.msg_controllen = CMSG_SPACE(copies * sizeof(int));
       cmsghdr* c = CMSG_FIRSTHDR(&header);
       c->cmsg_level = SOL_SOCKET;
       c->cmsg_type = SCM_RIGHTS;
-      c->cmsg_len = CMSG_LEN(sizeof(int));
-      memcpy(CMSG_DATA(c), &fd, sizeof fd);
+      c->cmsg_len = CMSG_LEN(copies * sizeof(int));
+      for (size_t i = 0; i < copies; i++) memcpy(CMSG_DATA(c) + i * sizeof fd, &fd, sizeof fd);
     }
     EXPECT_EQ(sendmsg(socket_fd.get(), &header, 0), static_cast<ssize_t>(sizeof message));
     hipfile_fuse_handover answer{};
@@ -219,6 +219,8 @@ TEST_F(Ioctl, TakesDescriptorsHandedOverThroughTheSocket) {
   SharedMemory memory(1 << 20);
   EXPECT_EQ(hand_over(-1, HIPFILE_FUSE_ABI_VERSION).error, EINVAL);
   EXPECT_EQ(hand_over(memory.fd(), 77).error, EPROTONOSUPPORT);
+  EXPECT_EQ(hand_over(memory.fd(), HIPFILE_FUSE_ABI_VERSION, 2).error, EINVAL);
+  EXPECT_EQ(hand_over(root_.get(), HIPFILE_FUSE_ABI_VERSION).error, EINVAL);
   auto answer = hand_over(memory.fd(), HIPFILE_FUSE_ABI_VERSION);
   ASSERT_EQ(answer.error, 0);
   hipfile_fuse_register r = registration_by_fd(-1, memory.size());

@@ -178,6 +178,10 @@ class Engine : public testing::Test {
   std::vector<void*> allocated_;
 };
 
+// What holds only where the CPU can address device memory, and only where it cannot.
+class EnginePages : public Engine {};
+class EngineStrict : public Engine {};
+
 TEST_F(Engine, ReadsAnyExtentByTheBestRoute) { read_random_extents(60, 11); }
 TEST_F(Engine, WritesAnyExtentByTheBestRoute) { write_random_extents(40, 12); }
 
@@ -233,11 +237,9 @@ TEST_F(Engine, NamesTheRouteOfAColdAlignedRead) {
   }
 }
 
-TEST_F(Engine, TakesWhatIsInThePageCacheFromThere) {
-  if (strict()) GTEST_SKIP() << "peer and staged routes do not copy into pages";
+TEST_F(EnginePages, TakesWhatIsInThePageCacheFromThere) {
   const auto bytes = pattern(8 * kMiB, 3);
   fill_file(bytes);
-  if (!storage::File::open(posix::Fd(dup(file_fd_)), engine_->mounts())) GTEST_SKIP();
   auto file = open_file(O_RDONLY);
   gpu::Memory memory = device(bytes.size());
   Outcome o = run(Direction::read, *file, memory, 0, 0, bytes.size());
@@ -388,8 +390,7 @@ TEST_F(Engine, MemoryThatItsOwnerCutsOffIsAnErrorNotACrash) {
   munmap(p, kMiB);
 }
 
-TEST_F(Engine, StagesMemoryThatOnlyClaimsToBePages) {
-  if (!strict()) GTEST_SKIP() << "device memory is pages here";
+TEST_F(EngineStrict, StagesMemoryThatOnlyClaimsToBePages) {
   const auto bytes = pattern(3 * kMiB + 5, 16);
   fill_file(bytes);
   drop_cache();
@@ -412,24 +413,75 @@ TEST_F(Engine, FetchCopiesMemoryToTheHost) {
   EXPECT_EQ(memcmp(out.data(), &bytes[kMiB + 3], out.size()), 0);
 }
 
-TEST_F(Engine, FailsOverWhenThePeerRouteFailsAndRemembersIt) {
-  if (!strict() || without_ais()) GTEST_SKIP() << "needs memory that is not pages, and AIS";
+// What the kernel can answer, by way of hipAmdFileRead's status.
+struct PeerAnswer {
+  int status;       // errno, 0: a HIP error without a status
+  uint64_t copied;  // bytes moved before
+  bool fails_over;
+  bool remembered;
+};
+thread_local PeerAnswer peer_answer;
+std::atomic<int> peer_calls{0};
+
+hip::Error answering_read(hip::AmdFileHandle, void*, uint64_t size, int64_t, uint64_t* copied,
+                          int32_t* status) {
+  peer_calls++;
+  *copied = std::min(size, peer_answer.copied);
+  *status = -peer_answer.status;
+  return peer_answer.status == 0 && *copied == size ? hip::kSuccess : hip::kErrorUnknown;
+}
+
+class PeerFailure : public Engine, public testing::WithParamInterface<PeerAnswer> {};
+
+TEST_P(PeerFailure, FailsOverInsideTheRequestOrIsReported) {
   const auto bytes = pattern(2 * kMiB, 18);
   fill_file(bytes);
   drop_cache();
+  gpu::HipTable table = runtime()->hip();
+  table.hipAmdFileRead = answering_read;
+  table.hipAmdFileWrite = answering_read;
+  auto fake =
+      std::make_shared<gpu::Runtime>(table, gpu::RuntimeKind::amd, "fake", runtime()->version(), false);
+  engine::Config config;
+  config.peer_on_any_file_system = true;
+  engine_ = std::make_unique<engine::Engine>(fake, config);
   auto file = open_file();
-  if (file->facts().peer != storage::PeerSupport::yes)
-    GTEST_SKIP() << "no peer route on " << file->facts().file_system;
+  if (file->facts().offset_align == 0) GTEST_SKIP() << "no O_DIRECT on " << file->facts().file_system;
   gpu::Memory memory = device(bytes.size());
-  plan_faults("hipAmdFileRead:1");
+  memory.pages = false;
+  peer_answer = GetParam();
+  peer_calls = 0;
   Outcome o = run(Direction::read, *file, memory, 0, 0, bytes.size());
+  EXPECT_EQ(peer_calls, 1);
+  if (!GetParam().fails_over) {
+    EXPECT_EQ(o.error, GetParam().status);
+    EXPECT_EQ(o.bytes, GetParam().copied);
+    return;
+  }
+  EXPECT_EQ(o.error, 0);
   EXPECT_EQ(o.bytes, bytes.size());
-  EXPECT_EQ(o.route, Route::staged);
   EXPECT_EQ(o.reason, engine::Reason::failed);
-  EXPECT_EQ(contents(memory), bytes);
+  if (GetParam().copied == 0) {
+    EXPECT_EQ(contents(memory), bytes);
+  }
   o = run(Direction::read, *file, memory, 0, 0, bytes.size());
-  EXPECT_EQ(o.reason, engine::Reason::failed_before);
+  EXPECT_EQ(o.bytes, bytes.size());
+  EXPECT_EQ(peer_calls, GetParam().remembered ? 1 : 2);
+  EXPECT_EQ(o.reason, GetParam().remembered ? engine::Reason::failed_before : engine::Reason::failed);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Answers, PeerFailure,
+    testing::Values(PeerAnswer{ENODEV, 0, true, true}, PeerAnswer{EREMOTEIO, 0, true, true},
+                    PeerAnswer{ENOTTY, 0, true, true}, PeerAnswer{EOPNOTSUPP, 0, true, true},
+                    PeerAnswer{EINVAL, 0, true, false}, PeerAnswer{EFAULT, 0, true, false},
+                    PeerAnswer{EPERM, 0, true, false}, PeerAnswer{ENOMEM, 0, true, false},
+                    PeerAnswer{0, 0, true, false}, PeerAnswer{0, 65536, true, false},
+                    PeerAnswer{EIO, 0, false, false}, PeerAnswer{EIO, 65536, false, false}),
+    [](const auto& info) {
+      const char* name = info.param.status ? strerrorname_np(info.param.status) : "no_status";
+      return std::string(name) + (info.param.copied ? "_in_the_middle" : "");
+    });
 
 // Each HIP call that a request makes fails once: the request fails over or fails, and the next one works.
 TEST_F(Engine, SurvivesTheFailureOfEveryHipCall) {

@@ -1,4 +1,4 @@
-#include "executor.h"
+#include "engine/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@ std::shared_ptr<engine::CancelToken> token() { return std::make_shared<engine::C
 TEST(Executor, RunsEveryJob) {
   std::atomic<int> done{0};
   {
-    fs::Executor executor(3);
+    engine::Executor executor(3);
     for (int i = 0; i < 100; i++) executor.submit([&] { done++; }, token(), i % 2 == 0);
   }
   EXPECT_EQ(done, 100);
 }
 
 TEST(Executor, ShortJobsPassAnyNumberOfLongOnes) {
-  fs::Executor executor(4);
+  engine::Executor executor(4);
   std::promise<void> release;
   std::shared_future<void> released = release.get_future().share();
   for (int i = 0; i < 20; i++) executor.submit([released] { released.wait(); }, token(), true);
@@ -30,7 +30,7 @@ TEST(Executor, ShortJobsPassAnyNumberOfLongOnes) {
 }
 
 TEST(Executor, StoppingCancelsWhatRunsAndWhatWaits) {
-  fs::Executor executor(2);
+  engine::Executor executor(2);
   std::vector<std::shared_ptr<engine::CancelToken>> tokens;
   std::atomic<int> ended{0};
   std::promise<void> started;
@@ -51,7 +51,7 @@ TEST(Executor, StoppingCancelsWhatRunsAndWhatWaits) {
 }
 
 TEST(Executor, JobsAfterTheEndRunCancelled) {
-  fs::Executor executor(2);
+  engine::Executor executor(2);
   executor.stop();
   auto t = token();
   int reason = 0;

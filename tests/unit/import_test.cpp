@@ -67,8 +67,8 @@ TEST(ImportFd, RefusesMemoryThatIsNotOpenForReadingAndWriting) {
 TEST(ImportIpc, RefusesHandlesThatAreNone) {
   auto runtime = *gpu::Runtime::load("software");
   hip::IpcMemHandle handle{};
-  EXPECT_EQ(gpu::import_ipc(runtime, handle, 0, 1).error().code, ESTALE);
-  EXPECT_EQ(gpu::import_ipc(nullptr, handle, 0, 1).error().code, ENODEV);
+  EXPECT_EQ(gpu::import_ipc(runtime, 0, handle, 0, 1).error().code, ESTALE);
+  EXPECT_EQ(gpu::import_ipc(nullptr, 0, handle, 0, 1).error().code, ENODEV);
 }
 
 }  // namespace

@@ -2,10 +2,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "runtime.h"
 
@@ -93,11 +94,31 @@ struct IpcContent {
   int32_t pid;
   int32_t memfd;
   int32_t device;
-  uint64_t dev, ino;
+  uint64_t nonce[2];
   uint64_t size, offset;
 };
 static_assert(sizeof(IpcContent) <= sizeof(hip::IpcMemHandle));
 constexpr uint32_t kIpcMagic = 0x53504948;  // "HIPS"
+
+// The exporter's memfd, if it is the one whose name the handle knows. Looked at before it is opened: the
+// handle comes from anywhere, and opening may do things.
+int open_named_memfd(const IpcContent& content) {
+  const std::string place = "/proc/" + std::to_string(content.pid) + "/fd/" + std::to_string(content.memfd);
+  int path = open(place.c_str(), O_PATH | O_CLOEXEC);
+  if (path < 0) return -1;
+  const std::string self = "/proc/self/fd/" + std::to_string(path);
+  char target[128] = {};
+  ssize_t n = readlink(self.c_str(), target, sizeof target - 1);
+  struct stat st;
+  struct statfs fs;
+  int fd = -1;
+  if (n > 0 && std::string(target) == "/memfd:" + software::memfd_name(content.nonce) + " (deleted)" &&
+      fstat(path, &st) == 0 && S_ISREG(st.st_mode) && fstatfs(path, &fs) == 0 &&
+      fs.f_type == 0x01021994 /* tmpfs */)
+    fd = open(self.c_str(), O_RDWR | O_CLOEXEC);
+  close(path);
+  return fd;
+}
 
 }  // namespace
 
@@ -326,10 +347,13 @@ HIP_EXPORT hip::Error hipIpcGetMemHandle(hip::IpcMemHandle* handle, void* p) {
   HIP_ENTER("hipIpcGetMemHandle");
   auto a = runtime().memory.find(p);
   if (!handle || !a || a->kind != Kind::device) HIP_RETURN(hip::kErrorInvalidValue);
-  struct stat st;
-  if (fstat(a->memfd, &st) < 0) HIP_RETURN(hip::kErrorUnknown);
-  IpcContent content{kIpcMagic, getpid(),  a->memfd, a->device,
-                     st.st_dev, st.st_ino, a->size,  reinterpret_cast<uintptr_t>(p) - a->address};
+  IpcContent content{kIpcMagic,
+                     getpid(),
+                     a->memfd,
+                     a->device,
+                     {a->nonce[0], a->nonce[1]},
+                     a->size,
+                     reinterpret_cast<uintptr_t>(p) - a->address};
   memset(handle, 0, sizeof *handle);
   memcpy(handle, &content, sizeof content);
   HIP_RETURN(hip::kSuccess);
@@ -342,15 +366,10 @@ HIP_EXPORT hip::Error hipIpcOpenMemHandle(void** out, hip::IpcMemHandle handle, 
     HIP_RETURN(hip::kErrorInvalidValue);
   if (content.pid == getpid()) HIP_RETURN(hip::kErrorInvalidContext);
   if (!software::valid_device(content.device)) HIP_RETURN(hip::kErrorInvalidValue);
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/fd/%d", content.pid, content.memfd);
-  int fd = open(path, O_RDWR | O_CLOEXEC);
+  int fd = open_named_memfd(content);
   if (fd < 0) HIP_RETURN(hip::kErrorInvalidHandle);
-  struct stat st;
   void* base = nullptr;
-  hip::Error error = hip::kErrorInvalidHandle;
-  if (fstat(fd, &st) == 0 && st.st_dev == content.dev && st.st_ino == content.ino)
-    error = runtime().memory.import(fd, content.size, content.device, &base);
+  hip::Error error = runtime().memory.import(fd, content.size, content.device, &base);
   close(fd);
   if (error == hip::kSuccess) *out = static_cast<char*>(base) + content.offset;
   HIP_RETURN(error);

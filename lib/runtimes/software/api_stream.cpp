@@ -35,11 +35,10 @@ hip::Error wait_value(hip::Stream stream, void* p, T wanted, unsigned how, T mas
   auto queue = find(stream);
   if (!queue) return hip::kErrorInvalidHandle;
   if (how > hip::kWaitNor || !runtime().memory.find(p)) return hip::kErrorInvalidValue;
-  auto* raw = queue.get();  // alive while its own work runs
-  runtime().streams.push(queue, [=] {
-    for (unsigned spins = 0; !raw->closing(); spins++) {
+  runtime().streams.push(queue, [=, closing = queue->closing(), abandon = queue->abandon()] {
+    for (unsigned spins = 0;; spins++) {
       void* at = runtime().memory.access(p, sizeof(T));
-      if (!at) return;
+      if (!at || closing()) return abandon();  // what comes behind must not run without its condition
       T value = std::atomic_ref<T>(*static_cast<T*>(at)).load(std::memory_order_acquire);
       if (satisfied(how, value & mask, wanted, sizeof(T) == 8)) return;
       if (spins > 1000) usleep(50);

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <mutex>
 
 namespace software {
@@ -20,6 +22,13 @@ void* pointer(uintptr_t address) {
 
 }  // namespace
 
+std::string memfd_name(const uint64_t (&nonce)[2]) {
+  char name[64];
+  snprintf(name, sizeof name, "hip-software-%016llx%016llx", static_cast<unsigned long long>(nonce[0]),
+           static_cast<unsigned long long>(nonce[1]));
+  return name;
+}
+
 Memory::Memory(bool strict, size_t bytes_per_device, int devices)
     : strict_(strict), bytes_per_device_(bytes_per_device) {
   for (int d = 0; d < devices; d++) used_[d] = 0;
@@ -27,7 +36,7 @@ Memory::Memory(bool strict, size_t bytes_per_device, int devices)
     void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) continue;
     uintptr_t start = reinterpret_cast<uintptr_t>(p);
-    next_ = round_up(start, kGranularity);
+    start_ = next_ = round_up(start, kGranularity);
     end_ = start + bytes;
     return;
   }
@@ -69,7 +78,8 @@ hip::Error Memory::allocate(Kind kind, int device, size_t size, unsigned flags, 
   a.address = reserve(a.mapped);
   if (!a.address) return hip::kErrorOutOfMemory;
   if (kind == Kind::device) {
-    a.memfd = memfd_create("hip-software-device", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (getrandom(a.nonce, sizeof a.nonce, 0) != sizeof a.nonce) return hip::kErrorOutOfMemory;
+    a.memfd = memfd_create(memfd_name(a.nonce).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (a.memfd < 0) return hip::kErrorOutOfMemory;
     hip::Error error = hip::kErrorOutOfMemory;
     if (ftruncate(a.memfd, static_cast<off_t>(a.mapped)) == 0 &&
@@ -94,7 +104,9 @@ hip::Error Memory::allocate(Kind kind, int device, size_t size, unsigned flags, 
 
 void Memory::forget(std::map<uintptr_t, Allocation>::iterator it) {
   Allocation& a = it->second;
-  if (a.kind != Kind::registered)
+  if (a.imports)
+    munmap(pointer(a.address), a.mapped);
+  else if (a.kind != Kind::registered)
     mmap(pointer(a.address), a.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
          0);
   if (a.alias != a.address) munmap(pointer(a.alias), a.mapped);
@@ -116,7 +128,8 @@ hip::Error Memory::free(void* address, bool host) {
 }
 
 hip::Error Memory::register_host(void* address, size_t size, unsigned flags, int device) {
-  if (!address || size == 0) return hip::kErrorInvalidValue;
+  if (!address || size == 0 || size > UINTPTR_MAX - reinterpret_cast<uintptr_t>(address))
+    return hip::kErrorInvalidValue;
   Allocation a;
   a.address = a.alias = reinterpret_cast<uintptr_t>(address);
   a.size = a.mapped = size;
@@ -158,18 +171,24 @@ hip::Error Memory::import(int memfd, size_t size, int device, void** base) {
     return hip::kSuccess;
   }
   Allocation a;
-  a.size = size;
-  a.mapped = round_up(size, page());
+  a.size = static_cast<size_t>(st.st_size);
+  a.mapped = round_up(a.size, page());
   a.device = device;
   a.imports = 1;
   a.import_dev = st.st_dev;
   a.import_ino = st.st_ino;
-  a.address = reserve(a.mapped);
-  if (!a.address) return hip::kErrorOutOfMemory;
+  // Outside the arena: its addresses are spent for ever, and a client can register again and again.
+  void* place = mmap(nullptr, a.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return hip::kErrorOutOfMemory;
+  a.address = reinterpret_cast<uintptr_t>(place);
   a.memfd = fcntl(memfd, F_DUPFD_CLOEXEC, 0);
-  if (a.memfd < 0) return hip::kErrorOutOfMemory;
+  if (a.memfd < 0) {
+    munmap(place, a.mapped);
+    return hip::kErrorOutOfMemory;
+  }
   if (hip::Error error = map_device(a); error != hip::kSuccess) {
     close(a.memfd);
+    munmap(place, a.mapped);
     return error;
   }
   a.id = next_id_++;
@@ -201,7 +220,11 @@ std::optional<Allocation> Memory::find(const void* address) const {
 
 void* Memory::access(const void* address, size_t size) const {
   auto a = find(address);
-  if (!a) return const_cast<void*>(address);
+  if (!a) {
+    auto raw = reinterpret_cast<uintptr_t>(address);
+    return raw >= start_ && raw < end_ ? nullptr
+                                       : const_cast<void*>(address);  // freed, or between allocations
+  }
   size_t offset = reinterpret_cast<uintptr_t>(address) - a->address;
   if (size > a->size - offset) return nullptr;
   return pointer(a->alias + offset);

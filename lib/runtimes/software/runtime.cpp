@@ -1,5 +1,8 @@
 #include "runtime.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -11,10 +14,13 @@ thread_local int device_of_thread = 0;
 
 }  // namespace
 
+std::atomic<bool> forked{false};
+
 Runtime::Runtime()
     : knobs(Knobs::from_environment()),
       memory(knobs.strict, knobs.memory_bytes, knobs.devices),
       streams(knobs.devices) {
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
   if (const char* spec = std::getenv("HIP_SOFTWARE_FAIL")) faults.plan(spec);
 }
 
@@ -24,6 +30,7 @@ Runtime& runtime() {
 }
 
 hip::Error enter(const char* name) {
+  if (forked) return hip::kErrorNotInitialized;  // a child of fork has none of the threads
   Runtime& r = runtime();
   if (auto error = r.faults.next(name)) return *error;
   return r.knobs.devices == 0 ? hip::kErrorNoDevice : hip::kSuccess;

@@ -1,5 +1,7 @@
 #include "stream.h"
 
+#include <system_error>
+
 namespace software {
 namespace {
 
@@ -9,77 +11,95 @@ bool is_per_thread(hip::Stream s) { return reinterpret_cast<uintptr_t>(s) == 2; 
 
 }  // namespace
 
-StreamQueue::StreamQueue(int device, unsigned flags)
-    : device_(device), flags_(flags), thread_([this] { run(); }) {}
-
-StreamQueue::~StreamQueue() {
-  {
-    std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
-  work_ready_.notify_all();
-  // The last reference may be dropped by work that runs on this very thread.
-  if (thread_.get_id() == std::this_thread::get_id())
-    thread_.detach();
-  else
-    thread_.join();
+StreamQueue::StreamQueue(int device, unsigned flags) : device_(device), flags_(flags) {
+  std::thread([state = state_] { run(state); }).detach();
 }
 
-void StreamQueue::run() {
-  std::unique_lock lock(mutex_);
+StreamQueue::~StreamQueue() {
+  std::lock_guard lock(state_->mutex);
+  state_->closing = true;
+  state_->work_ready.notify_all();
+}
+
+void StreamQueue::run(const std::shared_ptr<State>& s) {
+  std::unique_lock lock(s->mutex);
   for (;;) {
-    work_ready_.wait(lock, [this] { return closing_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    auto work = std::move(queue_.front());
-    queue_.pop_front();
+    s->work_ready.wait(lock, [&] { return s->closing || !s->queue.empty(); });
+    if (s->queue.empty()) return;
+    auto work = std::move(s->queue.front());
+    s->queue.pop_front();
     lock.unlock();
     work();
     work = nullptr;
     lock.lock();
-    done_++;
-    work_done_.notify_all();
+    s->done++;
+    s->work_done.notify_all();
   }
 }
 
 uint64_t StreamQueue::push(std::function<void()> work) {
-  std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(work));
-  work_ready_.notify_one();
-  return ++pushed_;
+  std::lock_guard lock(state_->mutex);
+  state_->queue.push_back(std::move(work));
+  state_->work_ready.notify_one();
+  return ++state_->pushed;
 }
 
 void StreamQueue::wait(uint64_t n) {
-  std::unique_lock lock(mutex_);
-  work_done_.wait(lock, [&] { return done_ >= n; });
+  auto state = state_;
+  std::unique_lock lock(state->mutex);
+  state->work_done.wait(lock, [&] { return state->done >= n; });
 }
 
 uint64_t StreamQueue::last() const {
-  std::lock_guard lock(mutex_);
-  return pushed_;
+  std::lock_guard lock(state_->mutex);
+  return state_->pushed;
 }
 
 bool StreamQueue::done(uint64_t n) const {
-  std::lock_guard lock(mutex_);
-  return done_ >= n;
+  std::lock_guard lock(state_->mutex);
+  return state_->done >= n;
 }
 
 bool StreamQueue::idle() const {
-  std::lock_guard lock(mutex_);
-  return done_ == pushed_;
+  std::lock_guard lock(state_->mutex);
+  return state_->done == state_->pushed;
 }
 
-bool StreamQueue::closing() const {
-  std::lock_guard lock(mutex_);
-  return closing_;
+std::function<bool()> StreamQueue::closing() const {
+  return [state = state_] {
+    std::lock_guard lock(state->mutex);
+    return state->closing;
+  };
+}
+
+std::function<void()> StreamQueue::abandon() const {
+  return [state = state_] {
+    std::lock_guard lock(state->mutex);
+    state->done += state->queue.size();
+    state->queue.clear();
+  };
 }
 
 Streams::Streams(int devices) {
-  for (int d = 0; d < devices; d++) null_streams_.push_back(std::make_shared<StreamQueue>(d, 0));
+  for (int d = 0; d < devices; d++) null_streams_.push_back(make(d, 0));
+}
+
+std::shared_ptr<StreamQueue> Streams::make(int device, unsigned flags) {
+  auto queue = std::make_shared<StreamQueue>(device, flags);
+  std::lock_guard lock(mutex_);
+  std::erase_if(all_, [](const auto& q) { return q.expired(); });
+  all_.push_back(queue);
+  return queue;
 }
 
 hip::Error Streams::create(int device, unsigned flags, hip::Stream* out) {
   if (!out || flags & ~hip::kStreamNonBlocking) return hip::kErrorInvalidValue;
-  auto queue = std::make_shared<StreamQueue>(device, flags);
+  std::shared_ptr<StreamQueue> queue;
+  try {
+    queue = make(device, flags);
+  } catch (const std::system_error&) {  // no thread to be had
+    return hip::kErrorOutOfMemory;
+  }
   std::lock_guard lock(mutex_);
   auto handle = reinterpret_cast<hip::Stream>(next_handle_++);  // NOLINT(performance-no-int-to-ptr)
   streams_[handle] = std::move(queue);
@@ -104,7 +124,7 @@ std::shared_ptr<StreamQueue> Streams::find(hip::Stream stream, int device) {
   if (is_per_thread(stream)) {
     thread_local std::map<int, std::shared_ptr<StreamQueue>> own;
     auto& queue = own[device];
-    if (!queue) queue = std::make_shared<StreamQueue>(device, 0);
+    if (!queue) queue = make(device, 0);
     return queue;
   }
   std::lock_guard lock(mutex_);
@@ -115,8 +135,9 @@ std::shared_ptr<StreamQueue> Streams::find(hip::Stream stream, int device) {
 std::vector<std::shared_ptr<StreamQueue>> Streams::on_device(int device, bool blocking_only) {
   std::vector<std::shared_ptr<StreamQueue>> result;
   std::lock_guard lock(mutex_);
-  for (auto& [handle, queue] : streams_)
-    if (queue->device() == device && (!blocking_only || queue->blocking())) result.push_back(queue);
+  for (auto& weak : all_)
+    if (auto queue = weak.lock(); queue && queue->device() == device && (!blocking_only || queue->blocking()))
+      result.push_back(std::move(queue));
   return result;
 }
 
@@ -124,7 +145,8 @@ uint64_t Streams::push(const std::shared_ptr<StreamQueue>& queue, std::function<
   const auto& null_stream = null_streams_.at(static_cast<size_t>(queue->device()));
   std::vector<std::pair<std::shared_ptr<StreamQueue>, uint64_t>> before;
   if (queue == null_stream) {
-    for (auto& other : on_device(queue->device(), true)) before.emplace_back(other, other->last());
+    for (auto& other : on_device(queue->device(), true))
+      if (other != queue) before.emplace_back(other, other->last());
   } else if (queue->blocking()) {
     before.emplace_back(null_stream, null_stream->last());
   }
@@ -137,15 +159,11 @@ uint64_t Streams::push(const std::shared_ptr<StreamQueue>& queue, std::function<
 }
 
 void Streams::drain_blocking(int device) {
-  auto queues = on_device(device, true);
-  queues.push_back(null_streams_.at(static_cast<size_t>(device)));
-  for (auto& queue : queues) queue->wait(queue->last());
+  for (auto& queue : on_device(device, true)) queue->wait(queue->last());
 }
 
 void Streams::drain(int device) {
-  auto queues = on_device(device, false);
-  queues.push_back(null_streams_.at(static_cast<size_t>(device)));
-  for (auto& queue : queues) queue->wait(queue->last());
+  for (auto& queue : on_device(device, false)) queue->wait(queue->last());
 }
 
 hip::Error Streams::create_event(hip::Event* out) {
@@ -158,17 +176,23 @@ hip::Error Streams::create_event(hip::Event* out) {
 }
 
 hip::Error Streams::destroy_event(hip::Event event) {
+  std::shared_ptr<EventState> last;  // dropped after the lock
   std::lock_guard lock(mutex_);
-  return events_.erase(event) ? hip::kSuccess : hip::kErrorInvalidHandle;
+  auto it = events_.find(event);
+  if (it == events_.end()) return hip::kErrorInvalidHandle;
+  last = std::move(it->second);
+  events_.erase(it);
+  return hip::kSuccess;
 }
 
 hip::Error Streams::record(hip::Event event, const std::shared_ptr<StreamQueue>& queue) {
   auto time = std::make_shared<std::chrono::steady_clock::time_point>();
   uint64_t number = push(queue, [time] { *time = std::chrono::steady_clock::now(); });
+  auto state = std::make_shared<EventState>(EventState{queue, number, time});
   std::lock_guard lock(mutex_);
   auto it = events_.find(event);
   if (it == events_.end()) return hip::kErrorInvalidHandle;
-  it->second = std::make_shared<EventState>(EventState{queue, number, time});
+  std::swap(it->second, state);  // the former state is dropped after the lock
   return hip::kSuccess;
 }
 

@@ -36,20 +36,25 @@ class StreamQueue {
   int device() const { return device_; }
   unsigned flags() const { return flags_; }
   bool blocking() const { return !(flags_ & hip::kStreamNonBlocking); }
-  /// True once the stream is being destroyed: waits for values give up.
-  bool closing() const;
+  /// For work that waits: true once the stream is destroyed. abandon() then drops what is queued behind.
+  std::function<bool()> closing() const;
+  std::function<void()> abandon() const;
 
  private:
-  void run();
+  // Owned by the thread too: the queue may be dropped anywhere, even by work that runs on this very thread,
+  // and what is queued is still done.
+  struct State {
+    std::mutex mutex;
+    std::condition_variable work_ready, work_done;
+    std::deque<std::function<void()>> queue;
+    uint64_t pushed = 0, done = 0;
+    bool closing = false;
+  };
+  static void run(const std::shared_ptr<State>& state);
 
   const int device_;
   const unsigned flags_;
-  mutable std::mutex mutex_;
-  std::condition_variable work_ready_, work_done_;
-  std::deque<std::function<void()>> queue_;
-  uint64_t pushed_ = 0, done_ = 0;
-  bool closing_ = false;
-  std::thread thread_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 struct EventState {
@@ -81,11 +86,13 @@ class Streams {
   std::shared_ptr<EventState> event(hip::Event event);
 
  private:
+  std::shared_ptr<StreamQueue> make(int device, unsigned flags);
   std::vector<std::shared_ptr<StreamQueue>> on_device(int device, bool blocking_only);
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<StreamQueue>> null_streams_;
   std::map<hip::Stream, std::shared_ptr<StreamQueue>> streams_;
+  std::vector<std::weak_ptr<StreamQueue>> all_;  // also those of threads, and destroyed ones that events keep
   std::map<hip::Event, std::shared_ptr<EventState>> events_;
   uintptr_t next_handle_ = 0x1000;  // never a pointer and never used again
 };

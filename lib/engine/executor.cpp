@@ -1,17 +1,26 @@
-#include "executor.h"
+#include "engine/executor.h"
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
-namespace fs {
+namespace engine {
 
 Executor::Executor(unsigned threads) : most_long_(std::max(1u, threads / 2)) {
-  for (unsigned i = 0; i < std::max(2u, threads); i++) threads_.emplace_back([this] { run(); });
+  threads = std::max(2u, threads);
+  threads_.reserve(threads);
+  try {
+    while (threads_.size() < threads) threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {  // fewer do
+    if (threads_.empty()) throw;
+  }
 }
 
 Executor::~Executor() { stop(); }
 
-void Executor::submit(Job job, std::shared_ptr<engine::CancelToken> token, bool is_long) {
+void Executor::submit(Job job, std::shared_ptr<CancelToken> token, bool is_long) {
   {
     std::lock_guard lock(mutex_);
     if (!stopping_) {
@@ -24,7 +33,7 @@ void Executor::submit(Job job, std::shared_ptr<engine::CancelToken> token, bool 
   job();
 }
 
-void Executor::stop() {
+void Executor::cancel_all() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -33,6 +42,15 @@ void Executor::stop() {
       for (auto& item : *queue) item.token->cancel(ESHUTDOWN);
   }
   ready_.notify_all();
+}
+
+bool Executor::wait_idle(std::chrono::seconds patience) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, patience, [this] { return running_.empty() && short_jobs_.empty() && long_jobs_.empty(); });
+}
+
+void Executor::stop() {
+  cancel_all();
   for (auto& t : threads_)
     if (t.joinable()) t.join();
 }
@@ -52,13 +70,18 @@ void Executor::run() {
     auto position = running_.insert(item.token);
     running_long_ += item.is_long;
     lock.unlock();
-    item.job();
+    try {
+      item.job();
+    } catch (const std::exception& e) {
+      spdlog::error("a job ended by an exception: {}", e.what());
+    }
     item.job = nullptr;
     lock.lock();
     running_.erase(position);
     running_long_ -= item.is_long;
     if (item.is_long) ready_.notify_one();
+    if (running_.empty()) idle_.notify_all();
   }
 }
 
-}  // namespace fs
+}  // namespace engine

@@ -1,0 +1,219 @@
+#include "batch.h"
+
+#include <algorithm>
+
+namespace api {
+namespace {
+
+// Small operations share a job, so that handing them over costs less than carrying them out.
+constexpr uint64_t kPartBytes = 1 << 20;
+
+bool follows(const Transfer& a, const Transfer& b) {
+  return a.direction == b.direction && a.file.operator->() == b.file.operator->() &&
+         a.buffer->memory.address == b.buffer->memory.address && a.file_offset + a.size == b.file_offset &&
+         a.buffer_offset + a.size == b.buffer_offset;
+}
+
+}  // namespace
+
+tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams_t& p) const {
+  if (p.mode != hipFileBatch || (p.opcode != hipFileBatchRead && p.opcode != hipFileBatchWrite))
+    return tl::unexpected(failure(hipFileInvalidValue));
+  const auto& b = p.u.batch;
+  auto file = driver_.find_file(p.fh);
+  if (!file) return tl::unexpected(failure(hipFileHandleNotRegistered));
+  auto buffer = driver_.find_buffer(b.devPtr_base);
+  if (!buffer) return tl::unexpected(buffer.error());
+  if (b.file_offset < 0 || b.devPtr_offset < 0) return tl::unexpected(failure(hipFileInvalidValue));
+  const uint64_t length = (*buffer)->memory.length;
+  const auto start = static_cast<uint64_t>(b.devPtr_offset);
+  if (start >= length || b.size > length - start) return tl::unexpected(failure(hipFileInvalidValue));
+  return Transfer{p.opcode == hipFileBatchRead ? engine::Direction::read : engine::Direction::write,
+                  std::move(file),
+                  std::move(*buffer),
+                  b.size,
+                  static_cast<uint64_t>(b.file_offset),
+                  start};
+}
+
+hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned count) {
+  std::optional<Clock::time_point> deadline;
+  if (size_t timeout = driver_.settings().size(hipFileParamPropertiesBatchIOTimeoutMs))
+    deadline = Clock::now() + std::chrono::milliseconds(timeout);
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (unsigned i = 0; i < count; i++) {
+    auto transfer = check(params[i]);
+    if (!transfer) return transfer.error();
+    auto operation = std::make_shared<Operation>();
+    operation->transfer = std::move(*transfer);
+    operation->cookie = params[i].cookie;
+    operation->deadline = deadline;
+    operations.push_back(std::move(operation));
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (outstanding_.size() + ended_.size() + count > capacity_) return failure(hipFileBatchFull);
+    outstanding_.insert(outstanding_.end(), operations.begin(), operations.end());
+  }
+  driver_.stats().page().batch_enqueued.ok += count;
+  auto executor = driver_.executor();
+  for (size_t i = 0; i < operations.size();) {
+    Part part;
+    for (uint64_t bytes = 0; i < operations.size() && (part.empty() || bytes < kPartBytes); i++) {
+      bytes += operations[i]->transfer.size;
+      part.push_back(operations[i]);
+    }
+    auto token = std::make_shared<engine::CancelToken>();
+    executor->submit(
+        [self = shared_from_this(), part = std::move(part), token] { self->run_part(part, *token); }, token,
+        false);
+  }
+  return success();
+}
+
+// Operations of a part that follow each other in file and buffer are carried out as one.
+void BatchContext::run_part(const Part& part, const engine::CancelToken& token) {
+  Part run;
+  for (const auto& operation : part) {
+    if (!start(*operation)) continue;  // cancelled or out of time: from here on nobody else ends it
+    if (!run.empty() && !follows(run.back()->transfer, operation->transfer)) {
+      run_merged(run, token);
+      run.clear();
+    }
+    run.push_back(operation);
+  }
+  if (!run.empty()) run_merged(run, token);
+}
+
+bool BatchContext::start(Operation& operation) {
+  std::lock_guard lock(mutex_);
+  if (operation.state != State::waiting) return false;
+  if (operation.deadline && Clock::now() > *operation.deadline) {
+    end(operation, hipFileTimeout, 0);
+    return false;
+  }
+  operation.state = State::running;
+  return true;
+}
+
+void BatchContext::run_merged(const Part& run, const engine::CancelToken& token) {
+  Transfer whole = run.front()->transfer;
+  for (size_t i = 1; i < run.size(); i++) whole.size += run[i]->transfer.size;
+  int error = 0;
+  ssize_t result = -hipFileInternalError;
+  try {
+    result = result_of(driver_.run(whole, token), error);
+  } catch (...) {  // the operations fail with an internal error
+  }
+  whole = {};
+  auto& page = driver_.stats().page();
+  std::lock_guard lock(mutex_);
+  uint64_t left = result > 0 ? static_cast<uint64_t>(result) : 0;
+  for (size_t i = 0; i < run.size(); i++) {
+    Operation& operation = *run[i];
+    const uint64_t size = operation.transfer.size;
+    const uint64_t share = std::min(left, size);
+    left -= share;
+    (operation.transfer.direction == engine::Direction::read ? page.batch_read_bytes
+                                                             : page.batch_write_bytes) += share;
+    if (result < 0) {
+      page.batch_processed.err++;
+      end(operation, hipFileFailed, error ? -error : result);
+    } else {
+      page.batch_processed.ok++;
+      end(operation, hipFileComplete, static_cast<ssize_t>(share));
+    }
+  }
+}
+
+void BatchContext::end(Operation& operation, hipFileStatus_t status, ssize_t result) {
+  operation.state = State::ended;
+  operation.transfer = {};
+  std::erase_if(outstanding_, [&](const auto& o) { return o.get() == &operation; });
+  ended_.push_back({operation.cookie, status, static_cast<size_t>(result)});
+  changed_.notify_all();
+}
+
+// With mutex_ held: what waited too long ends now, whether a thread has come to it or not.
+void BatchContext::expire() {
+  auto now = Clock::now();
+  for (auto operations = outstanding_; const auto& o : operations)
+    if (o->state == State::waiting && o->deadline && now > *o->deadline) end(*o, hipFileTimeout, 0);
+}
+
+unsigned BatchContext::fetch(unsigned least, unsigned most, hipFileIOEvents_t* events,
+                             const std::optional<Clock::time_point>& deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    expire();
+    if (ended_.size() >= least || outstanding_.empty()) break;
+    std::optional<Clock::time_point> wake = deadline;
+    for (const auto& o : outstanding_)
+      if (o->state == State::waiting && o->deadline && (!wake || *o->deadline < *wake)) wake = o->deadline;
+    if (deadline && Clock::now() >= *deadline) break;
+    if (wake)
+      changed_.wait_until(lock, *wake + std::chrono::microseconds(1));
+    else
+      changed_.wait(lock);
+  }
+  unsigned count = 0;
+  for (; count < most && !ended_.empty(); count++) {
+    events[count] = ended_.front();
+    ended_.pop_front();
+  }
+  return count;
+}
+
+void BatchContext::cancel() {
+  std::lock_guard lock(mutex_);
+  for (auto operations = outstanding_; const auto& o : operations)
+    if (o->state == State::waiting) end(*o, hipFileCanceled, 0);
+}
+
+void BatchContext::finish() {
+  cancel();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return outstanding_.empty(); });
+}
+
+BatchTable::BatchTable() {
+  Driver::instance().on_close([this] {
+    std::map<hipFileBatchHandle_t, std::shared_ptr<BatchContext>> all;
+    {
+      std::lock_guard lock(mutex_);
+      all.swap(batches_);
+    }
+    for (auto& [handle, batch] : all) batch->finish();
+  });
+}
+
+BatchTable& BatchTable::instance() {
+  static auto* table = new BatchTable;
+  return *table;
+}
+
+hipFileBatchHandle_t BatchTable::add(unsigned capacity) {
+  auto batch = std::make_shared<BatchContext>(Driver::instance(), capacity);
+  std::lock_guard lock(mutex_);
+  last_ += 16;
+  auto handle = reinterpret_cast<hipFileBatchHandle_t>(last_);  // NOLINT(performance-no-int-to-ptr)
+  batches_.emplace(handle, std::move(batch));
+  return handle;
+}
+
+std::shared_ptr<BatchContext> BatchTable::find(hipFileBatchHandle_t handle) const {
+  std::lock_guard lock(mutex_);
+  auto it = batches_.find(handle);
+  return it == batches_.end() ? nullptr : it->second;
+}
+
+std::shared_ptr<BatchContext> BatchTable::remove(hipFileBatchHandle_t handle) {
+  std::lock_guard lock(mutex_);
+  auto it = batches_.find(handle);
+  if (it == batches_.end()) return nullptr;
+  auto batch = std::move(it->second);
+  batches_.erase(it);
+  return batch;
+}
+
+}  // namespace api

@@ -1,0 +1,77 @@
+// Batches: operations that are submitted together and whose ends are fetched as events.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "driver.h"
+
+namespace api {
+
+inline constexpr unsigned kMostBatchOperations = 128;
+
+/// One batch. Thread-safe.
+class BatchContext : public std::enable_shared_from_this<BatchContext> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  BatchContext(Driver& driver, unsigned capacity) : driver_(driver), capacity_(capacity) {}
+
+  unsigned capacity() const { return capacity_; }
+  /// All of them or none.
+  hipFileError_t submit(const hipFileIOParams_t* params, unsigned count);
+  /// Waits for `least` events, for nothing being outstanding, or for the deadline; gives up to `most` events.
+  unsigned fetch(unsigned least, unsigned most, hipFileIOEvents_t* events,
+                 const std::optional<Clock::time_point>& deadline);
+  /// What has not started is cancelled.
+  void cancel();
+  /// Cancels, and waits for what runs.
+  void finish();
+
+ private:
+  enum class State { waiting, running, ended };
+  struct Operation {
+    Transfer transfer;
+    void* cookie = nullptr;
+    State state = State::waiting;
+    std::optional<Clock::time_point> deadline;
+  };
+  using Part = std::vector<std::shared_ptr<Operation>>;
+
+  tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p) const;
+  void run_part(const Part& part, const engine::CancelToken& token);
+  void run_merged(const Part& run, const engine::CancelToken& token);
+  bool start(Operation& operation);
+  void expire();
+  // With mutex_ held.
+  void end(Operation& operation, hipFileStatus_t status, ssize_t result);
+
+  Driver& driver_;
+  const unsigned capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Operation>> outstanding_;
+  std::deque<hipFileIOEvents_t> ended_;
+};
+
+/// Batches by handle. Thread-safe.
+class BatchTable {
+ public:
+  static BatchTable& instance();
+  hipFileBatchHandle_t add(unsigned capacity);
+  std::shared_ptr<BatchContext> find(hipFileBatchHandle_t handle) const;
+  std::shared_ptr<BatchContext> remove(hipFileBatchHandle_t handle);
+
+ private:
+  BatchTable();
+  mutable std::mutex mutex_;
+  std::map<hipFileBatchHandle_t, std::shared_ptr<BatchContext>> batches_;
+  uintptr_t last_ = 0x2000;
+};
+
+}  // namespace api

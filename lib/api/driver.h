@@ -151,6 +151,9 @@ hipFileError_t guarded(F f) noexcept try {
   return failure(hipFileInternalError);
 }
 
+/// Keeps what became of the calling thread's request for hipFileLastOutcome.
+void remember_outcome(const engine::Outcome& outcome, ssize_t result, int error);
+
 /// What hipFileRead returns for an outcome; -1 with `error` set where errno is to be.
 ssize_t result_of(const engine::Outcome& outcome, int& error);
 

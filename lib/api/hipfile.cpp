@@ -36,10 +36,11 @@ ssize_t transfer(engine::Direction direction, hipFileHandle_t fh, const void* ba
   const auto start = static_cast<uint64_t>(buffer_offset);
   if (start >= length || size > length - start) return -hipFileInvalidValue;
   int error = 0;
-  ssize_t result = api::result_of(driver.run({direction, std::move(file), std::move(*buffer), size,
-                                              static_cast<uint64_t>(file_offset), start},
-                                             engine::CancelToken()),
-                                  error);
+  engine::Outcome outcome = driver.run(
+      {direction, std::move(file), std::move(*buffer), size, static_cast<uint64_t>(file_offset), start},
+      engine::CancelToken());
+  ssize_t result = api::result_of(outcome, error);
+  api::remember_outcome(outcome, result, error);
   if (error) errno = error;
   return result;
 }

@@ -1,2 +1,3 @@
 #include "hipfile.h"
+#include "hipfile_ext.h"
 #include "hipfile_fuse.h"

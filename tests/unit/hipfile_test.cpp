@@ -15,64 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/hip.h"
+#include "hipfile_fixture.h"
 
 namespace {
-
-const gpu::HipTable& hip() {
-  static auto runtime = *gpu::Runtime::load("auto");
-  return runtime->hip();
-}
-
-void expect(hipFileError_t got, int err) {
-  EXPECT_EQ(got.err, err) << hipFileGetOpErrorString(got.err);
-  EXPECT_EQ(got.hip_drv_err, hipSuccess);
-}
-
-class HipFile : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/var/tmp/hipfile_XXXXXX";
-    fd_ = mkstemp(name);
-    path_ = name;
-    ASSERT_EQ(hip().hipMalloc(&device_, kSize), ::hip::kSuccess);
-  }
-  void TearDown() override {
-    while (hipFileUseCount() > 0) expect(hipFileDriverClose(), hipFileSuccess);
-    hip().hipFree(device_);
-    close(fd_);
-    unlink(path_.c_str());
-  }
-  hipFileHandle_t register_fd(int fd) {
-    hipFileDescr_t d{};
-    d.type = hipFileHandleTypeOpaqueFD;
-    d.handle.fd = fd;
-    hipFileHandle_t handle = nullptr;
-    expect(hipFileHandleRegister(&handle, &d), hipFileSuccess);
-    return handle;
-  }
-  void fill_file(const std::vector<char>& bytes) {
-    ASSERT_EQ(pwrite(fd_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-  }
-  std::vector<char> from_device(size_t size, size_t offset = 0) {
-    std::vector<char> out(size);
-    EXPECT_EQ(
-        hip().hipMemcpy(out.data(), static_cast<char*>(device_) + offset, size, ::hip::kMemcpyDeviceToHost),
-        ::hip::kSuccess);
-    return out;
-  }
-  static std::vector<char> pattern(size_t size) {
-    std::vector<char> bytes(size);
-    std::mt19937 random(7);
-    for (auto& b : bytes) b = static_cast<char>(random());
-    return bytes;
-  }
-
-  static constexpr size_t kSize = 8 << 20;
-  int fd_ = -1;
-  std::string path_;
-  void* device_ = nullptr;
-};
 
 TEST_F(HipFile, CountsItsUses) {
   EXPECT_EQ(hipFileUseCount(), 0);
@@ -279,21 +224,21 @@ TEST_F(HipFile, TakesPointersInsideAnAllocationAndPinnedMemory) {
   EXPECT_EQ(hipFileRead(handle, static_cast<char*>(device_) + 12345, 10000, 0, 0), 10000);
   EXPECT_EQ(from_device(10000, 12345), pattern(10000));
   void* pinned = nullptr;
-  ASSERT_EQ(hip().hipHostMalloc(&pinned, 16384, 0), ::hip::kSuccess);
+  ASSERT_EQ(hip_api().hipHostMalloc(&pinned, 16384, 0), ::hip::kSuccess);
   expect(hipFileBufRegister(pinned, 16384, 0), hipFileSuccess);
   EXPECT_EQ(hipFileRead(handle, pinned, 10000, 0, 0), 10000);
   EXPECT_EQ(memcmp(pinned, pattern(10000).data(), 10000), 0);
   expect(hipFileBufDeregister(pinned), hipFileSuccess);
-  hip().hipHostFree(pinned);
+  hip_api().hipHostFree(pinned);
 }
 
 TEST_F(HipFile, CapsOneCallAtWhatTheKernelMoves) {
   ASSERT_EQ(ftruncate(fd_, 3ll << 30), 0);
   void* large = nullptr;
-  ASSERT_EQ(hip().hipMalloc(&large, 3ull << 30), ::hip::kSuccess);
+  ASSERT_EQ(hip_api().hipMalloc(&large, 3ull << 30), ::hip::kSuccess);
   hipFileHandle_t handle = register_fd(fd_);
   EXPECT_EQ(hipFileRead(handle, large, 3ull << 30, 0, 0), 0x7ffff000);
-  hip().hipFree(large);
+  hip_api().hipFree(large);
 }
 
 TEST_F(HipFile, ErrorsOfTheFileComeAsErrno) {

@@ -78,8 +78,8 @@ std::vector<std::string> stand_ins() {
        {library_path(reinterpret_cast<void*>(stand_ins)), std::string("/proc/self/exe")}) {
     fs::path here = fs::canonical(anchor, ignored).parent_path();
     if (here.empty()) continue;
-    for (const char* relative :
-         {"software", "hipfile/software", "../lib/software", "../lib/hipfile/software"}) {
+    for (const char* relative : {"software", "hipfile/software", "../lib/software", "../lib/hipfile/software",
+                                 "../lib/x86_64-linux-gnu/hipfile/software"}) {
       fs::path candidate = here / relative / "libamdhip64.so.6";
       if (fs::exists(candidate, ignored)) found.push_back(candidate.string());
     }

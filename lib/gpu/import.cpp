@@ -77,7 +77,8 @@ ImportResult map_pages(const posix::Fd& fd, uint64_t offset, uint64_t length, Me
   uint64_t skip = offset % granularity;
   uint64_t span = (skip + length + granularity - 1) / granularity * granularity;
   auto mapping = posix::Mapping::shared(fd.get(), span, static_cast<off_t>(offset - skip));
-  if (!mapping && mapping.error().code == EPERM) return posix::failure(EACCES, "memory sealed against writing");
+  if (!mapping && mapping.error().code == EPERM)
+    return posix::failure(EACCES, "memory sealed against writing");
   if (!mapping) return tl::unexpected(mapping.error());
   auto kept = std::make_shared<posix::Mapping>(std::move(*mapping));
   Memory memory{kept->data() + skip, length, kind, -1, true};

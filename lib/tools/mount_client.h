@@ -25,6 +25,8 @@ class TargetMemory {
   ~TargetMemory();
 
   size_t size() const { return size_; }
+  /// Null for memory behind a descriptor.
+  void* address() const { return address_; }
   std::string describe() const;
   /// Fills in kind, handle or descriptor, and length.
   posix::Result<void> fill(hipfile_fuse_register& registration) const;

@@ -73,16 +73,28 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
 
 // Operations of a part that follow each other in file and buffer are carried out as one.
 void BatchContext::run_part(const Part& part, const engine::CancelToken& token) {
-  Part run;
+  std::vector<Part> runs;
+  std::vector<Transfer> transfers;
   for (const auto& operation : part) {
     if (!start(*operation)) continue;  // cancelled or out of time: from here on nobody else ends it
-    if (!run.empty() && !follows(run.back()->transfer, operation->transfer)) {
-      run_merged(run, token);
-      run.clear();
+    if (!runs.empty() && follows(runs.back().back()->transfer, operation->transfer)) {
+      transfers.back().size += operation->transfer.size;
+      runs.back().push_back(operation);
+    } else {
+      transfers.push_back(operation->transfer);
+      runs.push_back({operation});
     }
-    run.push_back(operation);
   }
-  if (!run.empty()) run_merged(run, token);
+  std::vector<engine::Outcome> outcomes;
+  try {
+    outcomes = driver_.run_all(transfers, token);
+  } catch (...) {  // the operations fail with an internal error
+  }
+  for (size_t i = 0; i < runs.size(); i++) {
+    int error = 0;
+    ssize_t result = i < outcomes.size() ? result_of(outcomes[i], error) : -hipFileInternalError;
+    end_run(runs[i], result, error);
+  }
 }
 
 bool BatchContext::start(Operation& operation) {
@@ -96,16 +108,7 @@ bool BatchContext::start(Operation& operation) {
   return true;
 }
 
-void BatchContext::run_merged(const Part& run, const engine::CancelToken& token) {
-  Transfer whole = run.front()->transfer;
-  for (size_t i = 1; i < run.size(); i++) whole.size += run[i]->transfer.size;
-  int error = 0;
-  ssize_t result = -hipFileInternalError;
-  try {
-    result = result_of(driver_.run(whole, token), error);
-  } catch (...) {  // the operations fail with an internal error
-  }
-  whole = {};
+void BatchContext::end_run(const Part& run, ssize_t result, int error) {
   auto& page = driver_.stats().page();
   std::lock_guard lock(mutex_);
   uint64_t left = result > 0 ? static_cast<uint64_t>(result) : 0;

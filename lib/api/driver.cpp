@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <thread>
 
 #include "mount_bypass.h"
 
@@ -29,6 +30,11 @@ bool same_open_file(int a, int b) {
 
 hipFileError_t from_errno(int error) {
   return failure(error == EMFILE || error == ENFILE ? hipFileGetNewFDFailed : hipFileInternalError);
+}
+
+uint64_t microseconds_since(std::chrono::steady_clock::time_point start) {
+  auto taken = std::chrono::steady_clock::now() - start;
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(taken).count());
 }
 
 bool is_of_client(const RegisteredFile& file, int fd) {
@@ -80,8 +86,9 @@ std::shared_ptr<engine::Engine> Driver::engine() {
 }
 
 std::shared_ptr<engine::Executor> Driver::executor() {
-  const auto threads =
-      static_cast<unsigned>(std::max<size_t>(settings().size(hipFileParamExecutionMaxIOThreads), 2));
+  size_t wanted = settings().size(hipFileParamExecutionMaxIOThreads);
+  if (wanted == 0) wanted = 2 * std::thread::hardware_concurrency();
+  const auto threads = static_cast<unsigned>(std::max<size_t>(wanted, 2));
   std::lock_guard lock(engine_mutex_);
   auto& executor = executors_[threads];
   if (!executor) executor = std::make_shared<engine::Executor>(threads);
@@ -264,20 +271,36 @@ tl::expected<Use<RegisteredBuffer>, hipFileError_t> Driver::find_buffer(const vo
 // -------------------------------------------------------------------------------------------------------------
 // I/O
 
-engine::Outcome Driver::run(const Transfer& t, const engine::CancelToken& cancel) {
-  auto started = std::chrono::steady_clock::now();
-  const gpu::Memory& memory = t.buffer->memory;
+engine::Request Driver::request_of(const Transfer& t) {
   uint64_t length = std::min(t.size, kMostBytes);
   length = std::min(length, static_cast<uint64_t>(INT64_MAX) - t.file_offset);
-  engine::Outcome outcome = engine()->run(
-      {t.direction, t.file->file.get(), memory, t.buffer_offset, t.file_offset, length, t.file->routes},
-      cancel);
-  auto taken =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - started);
+  return {t.direction, t.file->file.get(), t.buffer->memory, t.buffer_offset, t.file_offset,
+          length,      t.file->routes};
+}
+
+void Driver::count(const Transfer& t, const engine::Outcome& outcome, uint64_t microseconds) {
+  const uint64_t length = std::min(t.size, kMostBytes);
   const uint64_t align = std::max<uint64_t>(t.file->file->facts().offset_align, 1);
   const bool unaligned = t.file_offset % align || length % align;
-  stats_.count(t.direction, memory.device, length, unaligned, outcome, static_cast<uint64_t>(taken.count()));
+  stats_.count(t.direction, t.buffer->memory.device, length, unaligned, outcome, microseconds);
+}
+
+engine::Outcome Driver::run(const Transfer& t, const engine::CancelToken& cancel) {
+  const auto started = std::chrono::steady_clock::now();
+  engine::Outcome outcome = engine()->run(request_of(t), cancel);
+  count(t, outcome, microseconds_since(started));
   return outcome;
+}
+
+std::vector<engine::Outcome> Driver::run_all(const std::vector<Transfer>& transfers,
+                                             const engine::CancelToken& cancel) {
+  const auto started = std::chrono::steady_clock::now();
+  std::vector<engine::Request> requests;
+  for (const auto& t : transfers) requests.push_back(request_of(t));
+  auto outcomes = engine()->run_all(requests, cancel);
+  const uint64_t each = microseconds_since(started) / std::max<size_t>(transfers.size(), 1);
+  for (size_t i = 0; i < transfers.size(); i++) count(transfers[i], outcomes[i], each);
+  return outcomes;
 }
 
 ssize_t result_of(const engine::Outcome& outcome, int& error) {

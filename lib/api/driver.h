@@ -104,6 +104,10 @@ class Driver {
   /// Moves the data on the calling thread, and counts it.
   engine::Outcome run(const Transfer& transfer, const engine::CancelToken& cancel);
 
+  /// Several transfers on the calling thread; small reads share one submission. All are counted.
+  std::vector<engine::Outcome> run_all(const std::vector<Transfer>& transfers,
+                                       const engine::CancelToken& cancel);
+
   /// The HIP runtime, chosen at first use; null if there is none.
   std::shared_ptr<const gpu::Runtime> runtime();
   std::shared_ptr<engine::Engine> engine();
@@ -121,6 +125,8 @@ class Driver {
   tl::expected<gpu::Memory, hipFileError_t> describe(const void* base);
   void apply_settings();
   engine::RouteSet routes_of(int fd) const;
+  static engine::Request request_of(const Transfer& transfer);
+  void count(const Transfer& transfer, const engine::Outcome& outcome, uint64_t microseconds);
 
   std::atomic<int64_t> count_{0};
   mutable std::shared_mutex mutex_;  ///< guards what follows

@@ -119,8 +119,9 @@ hipFileError_t hipFileSetParameterBool(hipFileBoolConfigParameter_t param, bool 
 }
 hipFileError_t hipFileSetParameterString(hipFileStringConfigParameter_t param, const char* desc_str) {
   return guarded([&] {
-    if (!known(param, kStringParameters) || !desc_str || !valid_string(param, desc_str))
-      return failure(hipFileInvalidValue);
+    if (!known(param, kStringParameters) || !desc_str) return failure(hipFileInvalidValue);
+    if (Driver::instance().is_open()) return failure(hipFileDriverAlreadyOpen);
+    if (!valid_string(param, desc_str)) return failure(hipFileInvalidValue);
     return Driver::instance().stage([&](Settings& s) { s.strings[static_cast<size_t>(param)] = desc_str; });
   });
 }

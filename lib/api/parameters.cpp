@@ -69,9 +69,9 @@ void apply_mounts(Settings& settings, const toml::node& node, Warnings& warnings
 }  // namespace
 
 Settings::Settings()
-    : sizes{1, 16, 4, 256, 4, 4096, 256 * 1024, 4096, 256 * 1024, 128, 4, 0}, bools{false, true,  false,
+    : sizes{1, 16, 0, 256, 4, 4096, 256 * 1024, 4096, 256 * 1024, 128, 4, 0}, bools{false, true,  false,
                                                                                     false, true,  false,
-                                                                                    true,  true,  true,
+                                                                                    true,  false, true,
                                                                                     false, false, false} {}
 
 engine::Config Settings::engine_config() const {
@@ -182,7 +182,7 @@ bool valid_size(hipFileSizeTConfigParameter_t parameter, size_t value) {
     case hipFileParamExecutionMaxIOQueueDepth:
       return value >= 1 && value <= 256;
     case hipFileParamExecutionMaxIOThreads:
-      return value >= 1 && value <= 1024;
+      return value <= 1024;
     case hipFileParamPropertiesMaxDirectIOSizeKB:
       return value >= 4 && value % 4 == 0 && value <= (1 << 20);
     case hipFileParamPropertiesMaxDeviceCacheSizeKB:

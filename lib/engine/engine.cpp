@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/small_reads.h"
 #include "engine/transfer.h"
 
 namespace engine {
@@ -119,6 +120,55 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
   if (*most > 0) outcome.route = static_cast<Route>(most - by_route.begin());
   if (outcome.route == Route::peer) outcome.reason = Reason::none;
   return outcome;
+}
+
+bool Engine::is_small_read(const Request& r) const {
+  if (r.direction != Direction::read || r.length == 0 || r.length > kSmallRead) return false;
+  if (r.file->facts().kind != storage::FileKind::regular) return false;
+  Plan p = plan(situation(r, 0, {}));
+  return p.segments.size() == 1 && (p.route() == Route::cached || p.route() == Route::staged);
+}
+
+std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const CancelToken& cancel) {
+  std::vector<Outcome> outcomes(requests.size());
+  std::map<std::pair<bool, int>, std::vector<size_t>> small;  // by what reads have to share
+  std::vector<size_t> one_by_one;
+  for (size_t i = 0; i < requests.size(); i++) {
+    if (is_small_read(requests[i]))
+      small[{requests[i].memory.pages, requests[i].memory.device}].push_back(i);
+    else
+      one_by_one.push_back(i);
+  }
+  for (auto& [key, indices] : small) {
+    auto [pages, device] = key;
+    if (indices.size() == 1 || cancel.reason()) {
+      one_by_one.insert(one_by_one.end(), indices.begin(), indices.end());
+      continue;
+    }
+    std::vector<SmallRead> reads;
+    for (size_t i : indices) {
+      const Request& r = requests[i];
+      reads.push_back({r.file, r.memory.address + r.memory_offset, r.file_offset,
+                       static_cast<uint32_t>(readable_length(r)), 0, hip::kSuccess});
+    }
+    auto lane = borrow_lane();
+    run_small_reads(*lane, runtime_.get(), pool_.get(), pages, device, reads);
+    return_lane(std::move(lane));
+    for (size_t n = 0; n < indices.size(); n++) {
+      Outcome& outcome = outcomes[indices[n]];
+      if (reads[n].result !=
+          static_cast<int64_t>(reads[n].length)) {  // an error, or the file has just become shorter
+        one_by_one.push_back(indices[n]);
+        continue;
+      }
+      Plan p = plan(situation(requests[indices[n]], 0, {}));
+      outcome.bytes = reads[n].length;
+      outcome.route = Route::cached;
+      outcome.reason = p.reason();
+    }
+  }
+  for (size_t i : one_by_one) outcomes[i] = run(requests[i], cancel);
+  return outcomes;
 }
 
 namespace {

@@ -44,8 +44,12 @@ class Engine {
 
   /// What one request at a time needs; comes back to the engine with run().
   std::unique_ptr<Lane> lease() { return borrow_lane(); }
-  Outcome run(const Request& request, const CancelToken& cancel) { return run(request, cancel, borrow_lane()); }
+  Outcome run(const Request& request, const CancelToken& cancel) {
+    return run(request, cancel, borrow_lane());
+  }
   Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
+  /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
+  std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
   /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
   int fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   /// What run() would do now.
@@ -62,6 +66,7 @@ class Engine {
   using FileKey = std::tuple<dev_t, ino_t, int64_t, int>;  ///< device, inode, time of birth, HIP device
   static FileKey key_of(const Request& request);
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
+  bool is_small_read(const Request& request) const;
   static uint64_t readable_length(const Request& request);
   int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   std::unique_ptr<Lane> borrow_lane();

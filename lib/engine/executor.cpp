@@ -46,7 +46,8 @@ void Executor::cancel_all() {
 
 bool Executor::wait_idle(std::chrono::seconds patience) {
   std::unique_lock lock(mutex_);
-  return idle_.wait_for(lock, patience, [this] { return running_.empty() && short_jobs_.empty() && long_jobs_.empty(); });
+  return idle_.wait_for(lock, patience,
+                        [this] { return running_.empty() && short_jobs_.empty() && long_jobs_.empty(); });
 }
 
 void Executor::stop() {

@@ -143,7 +143,7 @@ max_direct_io_size_kb = 8192
 allow_compat_mode = false
 logging_level = "debug"
 routes = "staged,cached"
-max_io_threads = 0
+max_io_queue_depth = 0
 colour = "blue"
 [[mount]]
 path = "/scratch"
@@ -158,7 +158,7 @@ path = "/broken"
   EXPECT_FALSE(s.routes.has(engine::Route::peer));
   ASSERT_EQ(s.mounts.size(), 1u);
   EXPECT_EQ(s.mounts[0].path, "/scratch");
-  EXPECT_EQ(warnings.size(), 3u);  // max_io_threads, colour, /broken
+  EXPECT_EQ(warnings.size(), 3u);  // max_io_queue_depth, colour, /broken
   auto bad = api::apply_file(s, "routes = \n", warnings);
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().code, EINVAL);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -279,6 +280,31 @@ TEST_F(HipFile, AnythingMayBeCalledFromAnyThreadAtOnce) {
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(moved, 16 * 60);
+}
+
+// A child has none of the threads and none of the locks in a known state.
+TEST_F(HipFile, AForkedChildIsToldInsteadOfHanging) {
+  fill_file(pattern(1000));
+  hipFileHandle_t handle = register_fd(fd_);
+  EXPECT_EQ(hipFileRead(handle, device_, 1000, 0, 0), 1000);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    hipFileDescr_t d{};
+    d.type = hipFileHandleTypeOpaqueFD;
+    d.handle.fd = fd_;
+    if (hipFileRead(handle, device_, 10, 0, 0) != -hipFileDriverError) _exit(1);
+    if (hipFileHandleRegister(&handle, &d).err != hipFileDriverError) _exit(2);
+    if (hipFileBufRegister(device_, 10, 0).err != hipFileDriverError) _exit(3);
+    hipFileHandleDeregister(handle);
+    unsigned minor = 0;
+    if (hipFileGetVersion(nullptr, &minor, nullptr).err != hipFileSuccess || minor != 5) _exit(4);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(hipFileRead(handle, device_, 1000, 0, 0), 1000);  // the parent goes on
 }
 
 }  // namespace

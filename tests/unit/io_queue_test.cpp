@@ -56,12 +56,12 @@ TEST_P(IoQueue, ReportsErrorsAndEndOfFile) {
 
 TEST_P(IoQueue, KeepsWorkingAtFullDepthForManyRounds) {
   ASSERT_EQ(ftruncate(file_.get(), 1 << 20), 0);
-  std::vector<char> memory(8 * 512);
+  std::vector<char> memory(1000 * 512);
   unsigned outstanding = 0, finished = 0, started = 0;
   while (finished < 1000) {
     while (outstanding < queue_->depth() && started < 1000) {
-      queue_->submit({true, file_.get(), memory.data() + (started % 8) * 512, 512,
-                      (started * 512) % (1 << 20), started});
+      queue_->submit(
+          {true, file_.get(), memory.data() + started * 512, 512, (started * 512) % (1 << 20), started});
       started++;
       outstanding++;
     }

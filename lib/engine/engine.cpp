@@ -60,7 +60,7 @@ Plan Engine::explain(const Request& request) const { return plan(situation(reque
 uint64_t Engine::readable_length(const Request& r) {
   struct stat st;
   if (r.direction == Direction::write || r.file->facts().kind != storage::FileKind::regular ||
-      fstat(r.file->buffered(), &st) < 0)
+      fstat(r.file->own(), &st) < 0)
     return r.length;
   const auto size = static_cast<uint64_t>(st.st_size);
   return r.file_offset >= size ? 0 : std::min(r.length, size - r.file_offset);

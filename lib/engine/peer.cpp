@@ -40,6 +40,11 @@ SegmentResult run_peer(const TransferContext& c, const Segment& segment) {
     r.route_failed = true;
     return r;
   }
+  if (c.file.direct() < 0) {
+    r.error = EMFILE;
+    r.route_failed = true;
+    return r;
+  }
   auto call =
       c.direction == Direction::read ? c.runtime->hip().hipAmdFileRead : c.runtime->hip().hipAmdFileWrite;
   while (r.done < segment.length) {

@@ -136,7 +136,7 @@ class Transfer {
   // I/O
 
   void start_io(Chunk& chunk) {
-    chunk.direct = direct_ && !in_page_cache(chunk);
+    chunk.direct = direct_ && !in_page_cache(chunk) && c_.file.direct() >= 0;
     if (chunk.direct)
       submit(chunk);
     else
@@ -145,7 +145,7 @@ class Transfer {
 
   bool in_page_cache(const Chunk& chunk) const {
     if (!reading_) return false;
-    auto residency = storage::residency(c_.file.buffered(), offset(chunk), chunk.length - chunk.moved);
+    auto residency = storage::residency(c_.file.own(), offset(chunk), chunk.length - chunk.moved);
     return residency && residency->all();
   }
 
@@ -187,6 +187,10 @@ class Transfer {
 
   void run_buffered(Chunk& chunk) {
     const int fd = c_.file.buffered();
+    if (fd < 0) {
+      chunk.error = EMFILE;
+      return io_finished(chunk);
+    }
     while (chunk.moved < chunk.length) {
       char* at = memory(chunk) + chunk.moved;
       size_t left = chunk.length - chunk.moved;

@@ -51,21 +51,29 @@ posix::Result<std::shared_ptr<const File>> File::open(posix::Fd fd, MountTable& 
 
   const int kept = flags & (O_ACCMODE | O_SYNC | O_DSYNC);
   file->direct_is_own_ = flags & O_DIRECT;
-  auto twin = posix::reopen(fd.get(), kept | (file->direct_is_own_ ? 0 : O_DIRECT));
-  if (!twin && (file->direct_is_own_ || twin.error().code != EINVAL)) return tl::unexpected(twin.error());
+  file->twin_flags_ = kept | (file->direct_is_own_ ? 0 : O_DIRECT);
   if (flags & O_APPEND) {
     auto plain = posix::reopen(fd.get(), kept | (flags & O_DIRECT));
     if (!plain) return tl::unexpected(plain.error());
     fd = std::move(*plain);
   }
   file->own_ = std::move(fd);
-  if (twin) file->twin_ = std::move(*twin);
-  if (file->direct() >= 0) {
-    bool reported = sx.stx_mask & STATX_DIOALIGN;
-    file->facts_.offset_align = reported ? sx.stx_dio_offset_align : kUsualAlign;
-    file->facts_.memory_align = reported ? sx.stx_dio_mem_align : kUsualAlign;
+  file->facts_.offset_align = file->facts_.memory_align = kUsualAlign;
+  if (sx.stx_mask & STATX_DIOALIGN) {
+    file->facts_.offset_align = sx.stx_dio_offset_align;  // 0: no direct I/O
+    file->facts_.memory_align = sx.stx_dio_mem_align;
+  } else if (!file->direct_is_own_ && file->twin() < 0) {
+    file->facts_.offset_align = file->facts_.memory_align =
+        0;  // older kernels say so only when asked to open
   }
   return file;
+}
+
+int File::twin() const {
+  std::call_once(twin_once_, [this] {
+    if (auto opened = posix::reopen(own_.get(), twin_flags_)) twin_ = std::move(*opened);
+  });
+  return twin_.get();
 }
 
 }  // namespace storage

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "posix/fd.h"
@@ -29,26 +30,30 @@ struct FileFacts {
   uint32_t memory_align = 0;  ///< of memory addresses for direct I/O
 };
 
-/// Immutable once open, so usable from any thread.
+/// Usable from any thread.
 class File {
  public:
-  /// Takes over `fd`, which may be open with or without O_DIRECT, and opens its twin. A twin without direct
-  /// I/O is not an error: facts().offset_align is 0 then. O_APPEND is not carried over to descriptors that
-  /// write at offsets.
+  /// /// Takes over `fd`, which may be open with or without O_DIRECT. A file without direct I/O is not an error:
+  /// facts().offset_align is 0 then. O_APPEND is not carried over to descriptors that write at offsets.
   static posix::Result<std::shared_ptr<const File>> open(posix::Fd fd, MountTable& mounts);
 
   /// The descriptor that was taken over (for O_APPEND: a fresh one of the same file).
   int own() const { return own_.get(); }
-  int buffered() const { return direct_is_own_ ? twin_.get() : own_.get(); }
-  /// -1 if the file has no direct I/O.
-  int direct() const { return direct_is_own_ ? own_.get() : twin_.get(); }
+  /// The descriptor through the page cache, and the one around it; -1 if the file has no direct I/O. The one that is not
+  /// own() is opened when first asked for, and -1 if no descriptor is left then.
+  int buffered() const { return direct_is_own_ ? twin() : own_.get(); }
+  int direct() const { return direct_is_own_ ? own_.get() : facts_.offset_align ? twin() : -1; }
   const FileFacts& facts() const { return facts_; }
   bool readable() const { return access_mode_ != O_WRONLY; }
   bool writable() const { return access_mode_ != O_RDONLY; }
 
  private:
   File() = default;
-  posix::Fd own_, twin_;
+  int twin() const;
+  posix::Fd own_;
+  int twin_flags_ = 0;
+  mutable std::once_flag twin_once_;
+  mutable posix::Fd twin_;
   bool direct_is_own_ = false;
   int access_mode_ = O_RDONLY;
   FileFacts facts_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hipfile_fixture.h"
+#include "posix/fd.h"
 
 namespace {
 
@@ -305,6 +306,26 @@ TEST_F(HipFile, AForkedChildIsToldInsteadOfHanging) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_EQ(hipFileRead(handle, device_, 1000, 0, 0), 1000);  // the parent goes on
+}
+
+TEST_F(HipFile, ARegisteredFileCostsOneDescriptorUntilItNeedsAnother) {
+  rlimit limit, small;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  hipFileHandle_t warm = register_fd(fd_);
+  fill_file(pattern(1000));
+  EXPECT_EQ(hipFileRead(warm, device_, 1000, 0, 0), 1000);
+  posix::Fd next(dup(fd_));
+  small = limit;
+  small.rlim_cur = static_cast<rlim_t>(next.get()) + 40;  // twenty files and twenty handles
+  std::vector<posix::Fd> files;
+  std::vector<hipFileHandle_t> handles;
+  setrlimit(RLIMIT_NOFILE, &small);
+  for (int i = 0; i < 19; i++) {
+    files.emplace_back(open(path_.c_str(), O_RDONLY));
+    handles.push_back(register_fd(files.back().get()));
+  }
+  for (auto handle : handles) EXPECT_EQ(hipFileRead(handle, device_, 1000, 0, 0), 1000);
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct GpuCounters {
 /// Laid out the same in every process of one version.
 struct StatsPage {
   uint64_t version = kStatsVersion;
-  uint64_t level = 1;
+  Counter level{1};
   OpCounter file_register, file_deregister, buffer_register, buffer_deregister;
   OpCounter batch_setup, batch_submit, batch_complete, batch_cancel, batch_destroy, batch_enqueued,
       batch_processed;

@@ -55,7 +55,7 @@ std::string bucket_label(size_t i) {
 json to_json(const api::StatsPage& page) {
   json out;
   out["version"] = page.version;
-  out["level"] = page.level;
+  out["level"] = page.level.load();
   out["file_registrations"] = page.file_register.ok.load();
   out["buffer_registrations"] = page.buffer_register.ok.load();
   out["async_submitted"] = page.async_submitted.load();
@@ -85,7 +85,7 @@ json to_json(const api::StatsPage& page) {
 
 void print_text(const api::StatsPage& page) {
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-  printf("AIS-STATS Version: %llu\nHipFile Stats Level: %llu\n", number(page.version), number(page.level));
+  printf("AIS-STATS Version: %llu\nHipFile Stats Level: %llu\n", number(page.version), number(page.level.load()));
   printf("File Handle Registrations: %llu\nBuffer Registrations: %llu\n", number(page.file_register.ok),
          number(page.buffer_register.ok));
   printf("Asynchronous Operations: %llu\nBatch Operations: %llu\nFailovers: %llu\n",

@@ -328,4 +328,62 @@ TEST_F(HipFile, ARegisteredFileCostsOneDescriptorUntilItNeedsAnother) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Sixty-four threads do everything at once, closing the driver under each other. Every call ends with one of the
+// results that it may then have, and what a read says it moved is there.
+TEST_F(HipFile, SixtyFourThreadsRegisterMoveAndCloseAtOnce) {
+  const auto bytes = pattern(65536);
+  fill_file(bytes);
+  constexpr int kThreads = 64;
+  constexpr size_t kPart = kSize / kThreads;
+  std::vector<std::thread> threads;
+  std::atomic<int> moved{0};
+  for (int t = 0; t < kThreads; t++)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      char* part = static_cast<char*>(device_) + static_cast<size_t>(t) * kPart;
+      posix::Fd fd(open(path_.c_str(), O_RDONLY));
+      hipFileDescr_t d{};
+      d.type = hipFileHandleTypeOpaqueFD;
+      d.handle.fd = fd.get();
+      hipFileHandle_t handle = nullptr;
+      for (int i = 0; i < 80; i++) {
+        switch (random() % 8) {
+          case 0:
+            (void)hipFileDriverOpen();
+            break;
+          case 1:
+            (void)hipFileDriverClose();
+            break;
+          case 2:
+            (void)hipFileHandleRegister(&handle, &d);
+            break;
+          case 3:
+            hipFileHandleDeregister(handle);
+            break;
+          case 4:
+            (void)hipFileBufRegister(part, kPart, 0);
+            break;
+          case 5:
+            (void)hipFileBufDeregister(part);
+            break;
+          default: {
+            size_t size = 1 + random() % 65536;
+            ssize_t n = hipFileRead(handle, part, size, 0, 0);
+            EXPECT_TRUE(n == static_cast<ssize_t>(size) || (n == -1 && errno == EINVAL) ||
+                        n == -hipFileHandleNotRegistered)
+                << n;
+            if (n <= 0) break;
+            moved++;
+            std::vector<char> got(static_cast<size_t>(n));
+            EXPECT_EQ(hip_api().hipMemcpy(got.data(), part, got.size(), ::hip::kMemcpyDeviceToHost),
+                      ::hip::kSuccess);
+            EXPECT_EQ(memcmp(got.data(), bytes.data(), got.size()), 0);
+          }
+        }
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_GT(moved, 0);
+}
+
 }  // namespace

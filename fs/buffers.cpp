@@ -82,7 +82,8 @@ std::shared_ptr<Buffer> BufferTable::take(std::map<uint64_t, Entry>::iterator it
   leave(entry.owner);
   for (DescriptionId description : entry.attached) leave(description);
   if (entry.process)
-    if (auto of = of_process_.find(*entry.process); of != of_process_.end() && --of->second == 0) of_process_.erase(of);
+    if (auto of = of_process_.find(*entry.process); of != of_process_.end() && --of->second == 0)
+      of_process_.erase(of);
   bytes_ -= entry.buffer->memory().length;
   count_ = entries_.size();
   return std::move(entry.buffer);

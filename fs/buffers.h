@@ -83,10 +83,10 @@ class BufferTable {
   // // With mutex_ held.
   std::shared_ptr<Buffer> take(std::map<uint64_t, Entry>::iterator it);
 
-
   mutable std::mutex mutex_;
   std::map<uint64_t, Entry> entries_;
-  std::map<DescriptionId, std::set<uint64_t>> on_description_;  ///< owned and attached, so that closing is cheap
+  std::map<DescriptionId, std::set<uint64_t>>
+      on_description_;  ///< owned and attached, so that closing is cheap
   std::map<ProcessKey, size_t> of_process_;
   uint64_t bytes_ = 0;
   std::atomic<size_t> count_{0};

@@ -41,10 +41,10 @@ Filesystem::Filesystem(Options options, posix::Fd source, const struct stat& st,
                        std::shared_ptr<const gpu::Runtime> runtime)
     : options_(std::move(options)),
       nodes_(std::move(source), st),
-      
+
       engine_(std::move(runtime), options_.engine),
       executor_(engine_threads(options_)),
- watcher_([this](const ProcessKey& process) { forget_buffers(buffers_.process_ended(process)); }) {}
+      watcher_([this](const ProcessKey& process) { forget_buffers(buffers_.process_ended(process)); }) {}
 
 Filesystem::~Filesystem() = default;
 

@@ -32,7 +32,8 @@ void invalidate_written(Filesystem& fs, OpenFile& file, const GpuIo& io, const e
   if (passthrough || cancel.reason() == ESHUTDOWN)
     fs.session().invalidate(file.node->id, 0, 0);
   else
-    fs.session().invalidate(file.node->id, static_cast<off_t>(io.file_offset), static_cast<off_t>(outcome.bytes));
+    fs.session().invalidate(file.node->id, static_cast<off_t>(io.file_offset),
+                            static_cast<off_t>(outcome.bytes));
 }
 
 void interrupted(fuse_req_t, void* token) { static_cast<engine::CancelToken*>(token)->cancel(EINTR); }
@@ -49,7 +50,7 @@ posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, 
   return opened;
 }
 
-// 
+//
 bool is_short(const GpuIo& io) {
   return io.direction == engine::Direction::read && io.length <= kShort && io.buffer->memory().pages;
 }
@@ -73,7 +74,8 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
       as.emplace(io.caller);
     }
     outcome = fs.engine().run(
-        {io.direction, opened->get(), io.buffer->memory(), io.buffer_offset, io.file_offset, io.length}, cancel, std::move(lane));
+        {io.direction, opened->get(), io.buffer->memory(), io.buffer_offset, io.file_offset, io.length},
+        cancel, std::move(lane));
   }
   if (writing && outcome.bytes > 0) invalidate_written(fs, file, io, outcome, cancel);
   if (outcome.error && outcome.error != EINTR)
@@ -86,7 +88,8 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
   return outcome;
 }
 
-engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel) {
+engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io,
+                                 const engine::CancelToken& cancel) {
   try {
     return carry_out(fs, file, io, cancel);
   } catch (const std::exception& e) {

@@ -21,7 +21,8 @@ posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, 
 engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel);
 
 /// The same; what is thrown becomes an error of the request.
-engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel);
+engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io,
+                                 const engine::CancelToken& cancel);
 
 /// Whether a request is so short that the thread which received it may carry it out.
 bool is_short(const GpuIo& io);

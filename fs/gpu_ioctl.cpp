@@ -173,7 +173,8 @@ int check_register(const hipfile_fuse_register& in) {
   return 0;
 }
 
-void finish_register(const Call& call, const hipfile_fuse_register& in, const std::optional<ProcessKey>& process);
+void finish_register(const Call& call, const hipfile_fuse_register& in,
+                     const std::optional<ProcessKey>& process);
 
 void serve_register(const Call& call, const hipfile_fuse_register& in) {
   if (int error = check_register(in)) return call.fail(error);
@@ -190,7 +191,8 @@ void serve_register(const Call& call, const hipfile_fuse_register& in) {
                             std::make_shared<engine::CancelToken>(), false);
 }
 
-void finish_register(const Call& call, const hipfile_fuse_register& in, const std::optional<ProcessKey>& process) {
+void finish_register(const Call& call, const hipfile_fuse_register& in,
+                     const std::optional<ProcessKey>& process) {
   hipfile_fuse_register out = in;
   auto imported = import_memory(call, in, process);
   if (!imported) {
@@ -336,7 +338,8 @@ class Batch {
   void run(Part& part) {
     prepare_thread();
     auto file = call_.file();
-    for (auto& [index, io] : part) put_outcome(entries_[index], carry_out_safely(call_.fs, *file, io, *token_));
+    for (auto& [index, io] : part)
+      put_outcome(entries_[index], carry_out_safely(call_.fs, *file, io, *token_));
     part.clear();
     part_done();
   }

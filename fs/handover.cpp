@@ -139,7 +139,8 @@ int Handover::keep(posix::Fd fd, uid_t uid, uint64_t& token) {
   uint64_t fresh = 0;
   if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh || fresh == 0) return EAGAIN;
   std::lock_guard lock(mutex_);
-  auto of_user = std::count_if(waiting_.begin(), waiting_.end(), [uid](auto& w) { return w.second.uid == uid; });
+  auto of_user =
+      std::count_if(waiting_.begin(), waiting_.end(), [uid](auto& w) { return w.second.uid == uid; });
   if (waiting_.size() >= kMostWaiting || of_user >= static_cast<ptrdiff_t>(kMostWaitingOfUser)) return ENOSPC;
   if (!waiting_.try_emplace(fresh, Waiting{std::move(fd), uid, Clock::now() + kTokenLife}).second)
     return EAGAIN;

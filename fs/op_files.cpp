@@ -16,7 +16,7 @@ namespace {
 // The daemon's own open: without flags that concern only names.
 int backing_flags(int flags) { return (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL)) | O_CLOEXEC; }
 
-// 
+//
 
 bool shall_see_data(const Filesystem& fs, const OpenFile& file) {
   const TagPolicy policy = fs.options().tag;
@@ -71,7 +71,8 @@ void op_create(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_
     AsCreator as(caller_of(request), true);
     // Never an existing file, never through a link: what is there already must be opened the checked way, and the
     // kernel comes back for that when it hears ESTALE.
-    fd = posix::Fd(openat(parent->path.get(), name, fi->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    fd = posix::Fd(
+        openat(parent->path.get(), name, fi->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     error = errno;
   }
   if (!fd) return void(fuse_reply_err(request, error == EEXIST && !(fi->flags & O_EXCL) ? ESTALE : error));
@@ -156,7 +157,8 @@ void op_read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_fil
   prepare_thread();
   auto file = std::static_pointer_cast<OpenFile>(description_of(fi));
   // Only read(2) and its kin have an owner. Page faults, read-ahead and splice fill a page cache that others share.
-  if (auto tag = file->current_tag(); tag && fi->lock_owner != 0) return read_tagged(request, file, tag, size, offset);
+  if (auto tag = file->current_tag(); tag && fi->lock_owner != 0)
+    return read_tagged(request, file, tag, size, offset);
   if (file->flags & O_DIRECT) return read_direct(request, filesystem_of(request), *file, size, offset);
   fuse_bufvec data = at_offset(file->fd.get(), size, offset);
   fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
@@ -173,7 +175,7 @@ void op_write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* in, off_t offset,
   {
     AsWriter as(caller_of(request));
     n = file->flags & O_DIRECT ? write_direct(filesystem_of(request), *file, in, size, offset)
-                : fuse_buf_copy(&out, in, FUSE_BUF_SPLICE_MOVE);
+                               : fuse_buf_copy(&out, in, FUSE_BUF_SPLICE_MOVE);
   }
   if (n < 0)
     fuse_reply_err(request, static_cast<int>(-n));

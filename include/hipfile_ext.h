@@ -27,12 +27,12 @@ typedef enum hipFileRoute {
 typedef struct hipFileExplanation {
   hipFileRoute_t route;                 /**< of the bulk of the request */
   uint32_t reason;                      /**< why not the best route: enum hipfile_fuse_reason */
-  uint32_t refused[HIPFILE_EXT_ROUTES]; /**< by route: why it does not carry the bulk, 0 for the one that does */
-  uint32_t offset_align;                /**< of file offsets and lengths for direct I/O; 0: the file has none */
-  uint32_t memory_align;                /**< of memory for direct I/O */
-  uint64_t direct_bytes;                /**< that would go around the page cache, where it does not have them */
-  char file_system[32];                 /**< "ext4", ...; "" if not known */
-  char text[768];                       /**< the same for people, one line per route */
+  uint32_t refused[HIPFILE_EXT_ROUTES]; /**< by route: why it does not carry the bulk; 0: it does */
+  uint32_t offset_align; /**< of file offsets and lengths for direct I/O; 0: the file has none */
+  uint32_t memory_align; /**< of memory for direct I/O */
+  uint64_t direct_bytes; /**< that would go around the page cache, where it does not have them */
+  char file_system[32];  /**< "ext4", ...; "" if not known */
+  char text[768];        /**< the same for people, one line per route */
 } hipFileExplanation_t;
 
 /**
@@ -41,8 +41,9 @@ typedef struct hipFileExplanation {
  *   hipFileDriverNotInitialized the driver is not open
  *   hipFileHandleNotRegistered, hipFileHipMemoryTypeInvalid, hipFileHipDriverError  as for hipFileRead
  */
-HIPFILE_API hipFileError_t hipFileExplain(hipFileHandle_t fh, const void *buffer_base, size_t size, hoff_t file_offset,
-                                          hoff_t buffer_offset, hipFileExplanation_t *explanation);
+HIPFILE_API hipFileError_t hipFileExplain(hipFileHandle_t fh, const void* buffer_base, size_t size,
+                                          hoff_t file_offset, hoff_t buffer_offset,
+                                          hipFileExplanation_t* explanation);
 
 typedef struct hipFileOutcome {
   ssize_t result;       /**< what the call returned */
@@ -56,7 +57,7 @@ typedef struct hipFileOutcome {
  * The calling thread's last hipFileRead or hipFileWrite that came as far as moving data; all zero before the first.
  *   hipFileInvalidValue  outcome is NULL
  */
-HIPFILE_API hipFileError_t hipFileLastOutcome(hipFileOutcome_t *outcome);
+HIPFILE_API hipFileError_t hipFileLastOutcome(hipFileOutcome_t* outcome);
 
 #ifdef __cplusplus
 }

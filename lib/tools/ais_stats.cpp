@@ -85,7 +85,8 @@ json to_json(const api::StatsPage& page) {
 
 void print_text(const api::StatsPage& page) {
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-  printf("AIS-STATS Version: %llu\nHipFile Stats Level: %llu\n", number(page.version), number(page.level.load()));
+  printf("AIS-STATS Version: %llu\nHipFile Stats Level: %llu\n", number(page.version),
+         number(page.level.load()));
   printf("File Handle Registrations: %llu\nBuffer Registrations: %llu\n", number(page.file_register.ok),
          number(page.buffer_register.ok));
   printf("Asynchronous Operations: %llu\nBatch Operations: %llu\nFailovers: %llu\n",

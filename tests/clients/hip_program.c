@@ -3,19 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK(call)                                                                      \
-  do {                                                                                   \
-    hipError_t e = (call);                                                               \
-    if (e != hipSuccess) {                                                               \
+#define CHECK(call)                                                                        \
+  do {                                                                                     \
+    hipError_t e = (call);                                                                 \
+    if (e != hipSuccess) {                                                                 \
       fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, hipGetErrorString(e)); \
-      return 1;                                                                          \
-    }                                                                                    \
+      return 1;                                                                            \
+    }                                                                                      \
   } while (0)
 
-static void mark(hipStream_t stream, hipError_t status, void *data) {
+static void mark(hipStream_t stream, hipError_t status, void* data) {
   (void)stream;
   (void)status;
-  *(int *)data = 1;
+  *(int*)data = 1;
 }
 
 int main(void) {
@@ -27,8 +27,8 @@ int main(void) {
   printf("%d device(s): %s, %zu bytes\n", count, properties.name, properties.totalGlobalMem);
   if (!properties.name[0] || properties.totalGlobalMem == 0) return 1;
   char *device, *pinned;
-  CHECK(hipMalloc((void **)&device, 1 << 20));
-  CHECK(hipHostMalloc((void **)&pinned, 1 << 20, 0));
+  CHECK(hipMalloc((void**)&device, 1 << 20));
+  CHECK(hipHostMalloc((void**)&pinned, 1 << 20, 0));
   memset(pinned, 'p', 1 << 20);
   hipStream_t stream;
   hipEvent_t event;

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                            \
-  do {                                                              \
-    if (!(condition)) {                                             \
+#define CHECK(condition)                                              \
+  do {                                                                \
+    if (!(condition)) {                                               \
       fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      return 1;                                                     \
-    }                                                               \
+      return 1;                                                       \
+    }                                                                 \
   } while (0)
 
 int main(void) {
@@ -25,11 +25,11 @@ int main(void) {
   descr.handle.fd = fd;
   hipFileHandle_t handle;
   CHECK(hipFileHandleRegister(&handle, &descr).err == hipFileSuccess);
-  void *device;
+  void* device;
   CHECK(hipMalloc(&device, 4096) == hipSuccess);
   CHECK(hipFileBufRegister(device, 4096, 0).err == hipFileSuccess);
   CHECK(hipFileRead(handle, device, sizeof text, 0, 64) == (ssize_t)sizeof text);
-  CHECK(hipMemcpy(back, (char *)device + 64, sizeof back, hipMemcpyDeviceToHost) == hipSuccess);
+  CHECK(hipMemcpy(back, (char*)device + 64, sizeof back, hipMemcpyDeviceToHost) == hipSuccess);
   CHECK(!strcmp(text, back));
   CHECK(IS_HIPFILE_ERR(hipFileRead(NULL, device, 1, 0, 0)));
   CHECK(hipFileBufDeregister(device).err == hipFileSuccess);

@@ -34,6 +34,13 @@ typedef enum hipError_t { hipSuccess = 0, hipErrorUnknown = 999 } hipError_t;
 typedef struct ihipStream_t* hipStream_t;
 #endif
 
+/* A caller's enumeration may hold any number. C allows that; C++ does where the type underneath is written out. */
+#ifdef __cplusplus
+#define HIPFILE_ENUM : unsigned
+#else
+#define HIPFILE_ENUM
+#endif
+
 #define HIPFILE_VERSION_MAJOR 0
 #define HIPFILE_VERSION_MINOR 5
 #define HIPFILE_VERSION_PATCH 0
@@ -79,7 +86,7 @@ extern "C" {
 
 typedef off_t hoff_t;
 
-typedef enum hipFileOpError {
+typedef enum hipFileOpError HIPFILE_ENUM {
   hipFileSuccess = 0,
   hipFileDriverNotInitialized = 5001,
   hipFileDriverInvalidProps = 5002,
@@ -125,7 +132,7 @@ typedef struct HIPFILE_NODISCARD_ hipFileError {
   hipError_t hip_drv_err;
 } hipFileError_t;
 
-typedef enum hipFileFileHandleType {
+typedef enum hipFileFileHandleType HIPFILE_ENUM {
   hipFileHandleTypeOpaqueFD = 1,
   hipFileHandleTypeOpaqueWin32 = 2,
   hipFileHandleTypeUserspaceFS = 3
@@ -159,7 +166,7 @@ typedef void* hipFileHandle_t;
 typedef void* hipFileBatchHandle_t;
 
 /** Bit positions in nvfs.driver_status_flags. */
-typedef enum hipFileDriverStatusFlags {
+typedef enum hipFileDriverStatusFlags HIPFILE_ENUM {
   hipFileLustreSupported = 0,
   hipFileWekaFSSupported = 1,
   hipFileNFSSupported = 2,
@@ -175,13 +182,13 @@ typedef enum hipFileDriverStatusFlags {
 } hipFileDriverStatusFlags_t;
 
 /** Bit positions in nvfs.driver_control_flags. */
-typedef enum hipFileDriverControlFlags {
+typedef enum hipFileDriverControlFlags HIPFILE_ENUM {
   hipFileUsePollMode = 0,
   hipFileAllowCompatMode = 1
 } hipFileDriverControlFlags_t;
 
 /** Bit positions in feature_flags. */
-typedef enum hipFileFeatureFlags {
+typedef enum hipFileFeatureFlags HIPFILE_ENUM {
   hipFileDynRoutingSupported = 0,
   hipFileBatchIOSupported = 1,
   hipFileStreamsSupported = 2,
@@ -205,9 +212,9 @@ typedef struct hipFileDriverProps {
   unsigned max_batch_io_timeout_msecs;
 } hipFileDriverProps_t;
 
-typedef enum hipFileOpcode { hipFileBatchRead = 0, hipFileBatchWrite = 1 } hipFileOpcode_t;
+typedef enum hipFileOpcode HIPFILE_ENUM { hipFileBatchRead = 0, hipFileBatchWrite = 1 } hipFileOpcode_t;
 
-typedef enum hipFileStatus {
+typedef enum hipFileStatus HIPFILE_ENUM {
   hipFileWaiting = 1,
   hipFilePending = 2,
   hipFileInvalid = 4,
@@ -217,7 +224,7 @@ typedef enum hipFileStatus {
   hipFileFailed = 64
 } hipFileStatus_t;
 
-typedef enum hipFileBatchMode { hipFileBatch = 1 } hipFileBatchMode_t;
+typedef enum hipFileBatchMode HIPFILE_ENUM { hipFileBatch = 1 } hipFileBatchMode_t;
 
 typedef struct hipFileIOParams {
   hipFileBatchMode_t mode;
@@ -240,7 +247,7 @@ typedef struct hipFileIOEvents {
   size_t ret; /**< bytes, or a negative code cast to size_t: -errno or -hipFileOpError_t */
 } hipFileIOEvents_t;
 
-typedef enum hipFileSizeTConfigParameter_t {
+typedef enum hipFileSizeTConfigParameter_t HIPFILE_ENUM {
   hipFileParamProfileStats = 0,
   hipFileParamExecutionMaxIOQueueDepth,
   hipFileParamExecutionMaxIOThreads,
@@ -255,7 +262,7 @@ typedef enum hipFileSizeTConfigParameter_t {
   hipFileParamPropertiesBatchIOTimeoutMs
 } hipFileSizeTConfigParameter_t;
 
-typedef enum hipFileBoolConfigParameter_t {
+typedef enum hipFileBoolConfigParameter_t HIPFILE_ENUM {
   hipFileParamPropertiesUsePollMode = 0,
   hipFileParamPropertiesAllowCompatMode,
   hipFileParamForceCompatMode,
@@ -270,7 +277,7 @@ typedef enum hipFileBoolConfigParameter_t {
   hipFileParamStreamMemopsBypass
 } hipFileBoolConfigParameter_t;
 
-typedef enum hipFileStringConfigParameter_t {
+typedef enum hipFileStringConfigParameter_t HIPFILE_ENUM {
   hipFileParamLoggingLevel = 0,
   hipFileParamEnvLogfilePath,
   hipFileParamLogDir

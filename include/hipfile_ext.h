@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /** Routes, best first; the numbers are those of hipfile_fuse.h. */
-typedef enum hipFileRoute {
+typedef enum hipFileRoute HIPFILE_ENUM {
   hipFileRouteNone = 0,
   hipFileRoutePeer = 1,   /**< storage DMA straight into VRAM */
   hipFileRoutePages = 2,  /**< straight into CPU-addressable pages */

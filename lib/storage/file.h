@@ -33,7 +33,7 @@ struct FileFacts {
 /// Usable from any thread.
 class File {
  public:
-  /// /// Takes over `fd`, which may be open with or without O_DIRECT. A file without direct I/O is not an error:
+  /// Takes over `fd`, which may be open with or without O_DIRECT. A file without direct I/O is not an error:
   /// facts().offset_align is 0 then. O_APPEND is not carried over to descriptors that write at offsets.
   static posix::Result<std::shared_ptr<const File>> open(posix::Fd fd, MountTable& mounts);
 

@@ -34,9 +34,10 @@ typedef enum hipError_t { hipSuccess = 0, hipErrorUnknown = 999 } hipError_t;
 typedef struct ihipStream_t* hipStream_t;
 #endif
 
-/* A caller's enumeration may hold any number. C allows that; C++ does where the type underneath is written out. */
+/* A caller's enumeration may hold any number. C allows that; C++ does where the type underneath is written out. int,
+   so that -hipFileInvalidValue stays negative. */
 #ifdef __cplusplus
-#define HIPFILE_ENUM : unsigned
+#define HIPFILE_ENUM : int
 #else
 #define HIPFILE_ENUM
 #endif

@@ -11,6 +11,7 @@ using api::guarded;
 using api::success;
 
 static_assert(sizeof(hipFileError_t) == 8);
+static_assert(-hipFileInvalidValue < 0);  // what hipFileRead returns
 static_assert(sizeof(hipFileDescr_t) == 24 && offsetof(hipFileDescr_t, handle) == 8 &&
               offsetof(hipFileDescr_t, fs_ops) == 16);
 static_assert(sizeof(hipFileRDMAInfo_t) == 16 && sizeof(hipFileFSOps_t) == 40);

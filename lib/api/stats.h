@@ -11,6 +11,8 @@
 namespace api {
 
 inline constexpr char kStatsName[] = "hipfile-stats";  ///< of the memfd, by which ais-stats finds it
+/// Names a descriptor with a page that ais-stats made before it ran the program: a short run is not missed then.
+inline constexpr char kStatsDescriptor[] = "HIPFILE_STATS_FD";
 inline constexpr uint64_t kStatsVersion = 1;
 inline constexpr size_t kStatsGpus = 16;
 inline constexpr size_t kSizeBuckets =
@@ -37,7 +39,7 @@ struct GpuCounters {
 
 /// Laid out the same in every process of one version.
 struct StatsPage {
-  uint64_t version = kStatsVersion;
+  Counter version{0};  ///< kStatsVersion once a library counts here
   Counter level{1};
   OpCounter file_register, file_deregister, buffer_register, buffer_deregister;
   OpCounter batch_setup, batch_submit, batch_complete, batch_cancel, batch_destroy, batch_enqueued,
@@ -50,6 +52,9 @@ struct StatsPage {
 };
 
 size_t size_bucket(uint64_t bytes);
+
+/// Zeroed memory for a StatsPage, which cannot change its size. Invalid if there is none to be had.
+posix::Fd make_stats_memory();
 
 /// Thread-safe; counting takes no lock.
 class Stats {

@@ -33,10 +33,19 @@ class Counters {
       posix::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
       if (!fd) continue;
       auto mapping = posix::Mapping::shared(fd.get(), sizeof(api::StatsPage));
-      if (mapping) return Counters(std::move(*mapping));
+      if (!mapping) continue;
+      Counters counters(std::move(*mapping));
+      if (counters.used()) return counters;
     }
     return std::nullopt;
   }
+  /// New ones, for a program that inherits `memory`.
+  static std::optional<Counters> make(const posix::Fd& memory) {
+    auto mapping = posix::Mapping::shared(memory.get(), sizeof(api::StatsPage));
+    if (!mapping) return std::nullopt;
+    return Counters(std::move(*mapping));
+  }
+  bool used() const { return page().version != 0; }
   const api::StatsPage& page() const { return *reinterpret_cast<const api::StatsPage*>(mapping_.data()); }
 
  private:
@@ -54,7 +63,7 @@ std::string bucket_label(size_t i) {
 
 json to_json(const api::StatsPage& page) {
   json out;
-  out["version"] = page.version;
+  out["version"] = page.version.load();
   out["level"] = page.level.load();
   out["file_registrations"] = page.file_register.ok.load();
   out["buffer_registrations"] = page.buffer_register.ok.load();
@@ -139,12 +148,16 @@ std::optional<Counters> follow(pid_t pid) {
 }
 
 int run_program(const std::vector<std::string>& command, bool as_json) {
+  posix::Fd memory = api::make_stats_memory();
+  auto inherited = memory ? Counters::make(memory) : std::nullopt;
   pid_t child = fork();
   if (child < 0) {
     perror("ais-stats: fork");
     return 1;
   }
   if (child == 0) {
+    if (memory && fcntl(memory.get(), F_SETFD, 0) == 0)
+      setenv(api::kStatsDescriptor, std::to_string(memory.get()).c_str(), 1);
     std::vector<char*> arguments;
     for (const auto& a : command) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
@@ -152,9 +165,10 @@ int run_program(const std::vector<std::string>& command, bool as_json) {
     fprintf(stderr, "ais-stats: %s: %s\n", arguments[0], strerror(errno));
     _exit(127);
   }
-  auto counters = follow(child);
+  auto counters = follow(child);  // in case that the program closes what it inherits
   int status = 0;
   waitpid(child, &status, 0);
+  if (inherited && inherited->used()) counters = std::move(inherited);
   if (!counters) {
     fprintf(stderr, "ais-stats: %s did not use libhipfile\n", command[0].c_str());
     return 1;
@@ -177,6 +191,17 @@ int attach(pid_t pid, bool immediately, bool as_json) {
   return 0;
 }
 
+// How many arguments come before the program's name, behind which all are the program's.
+int own_arguments(int argc, char** argv) {
+  int i = 1;
+  for (; i < argc; i++) {
+    const std::string_view a = argv[i];
+    if (a == "--" || a.empty() || a[0] != '-') break;
+    if (a == "-p" || a == "--pid") i++;
+  }
+  return std::min(i, argc);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -190,17 +215,20 @@ int main(int argc, char** argv) {
                          ->check(CLI::PositiveNumber);
   app.add_flag("-i,--immediate", immediately, "report now instead of at the end")->needs(pid_option);
   app.add_flag("--json", as_json, "as JSON");
-  auto* program = app.add_option("PROGRAM", command, "program to run, and its arguments");
-  program->excludes(pid_option);
-  app.prefix_command();
-  app.allow_extras();
+  const int own = own_arguments(argc, argv);
+  int first = own;
+  if (first < argc && std::string_view(argv[first]) == "--") first++;
+  command.assign(argv + first, argv + argc);
   try {
-    app.parse(argc, argv);
+    app.parse(own, argv);
   } catch (const CLI::ParseError& e) {
     int status = app.exit(e);
     return status == 0 ? 0 : 1;
   }
-  for (const auto& extra : app.remaining()) command.push_back(extra);
+  if (pid && !command.empty()) {
+    fprintf(stderr, "ais-stats: either a process or a program\n");
+    return 1;
+  }
   if (pid) return attach(pid, immediately, as_json);
   if (command.empty()) {
     fprintf(stderr, "%s", app.help().c_str());

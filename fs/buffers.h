@@ -80,7 +80,7 @@ class BufferTable {
              (process_wide && opener && opener == process);
     }
   };
-  // // With mutex_ held.
+  // With mutex_ held.
   std::shared_ptr<Buffer> take(std::map<uint64_t, Entry>::iterator it);
 
   mutable std::mutex mutex_;

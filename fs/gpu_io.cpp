@@ -50,7 +50,6 @@ posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, 
   return opened;
 }
 
-//
 bool is_short(const GpuIo& io) {
   return io.direction == engine::Direction::read && io.length <= kShort && io.buffer->memory().pages;
 }

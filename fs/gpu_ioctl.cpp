@@ -199,7 +199,7 @@ void finish_register(const Call& call, const hipfile_fuse_register& in,
     spdlog::info("register buffer of process {}: {}", process ? process->pid : 0, imported.error().text());
     return call.fail(imported.error().code == ESRCH ? EPERM : imported.error().code);
   }
-  // // Watched before it is added: a process that ends in between is noticed by watch() failing.
+  // Watched before it is added: a process that ends in between is noticed by watch() failing.
   if (process)
     if (auto watched = call.fs.watcher().watch(*process); !watched)
       return call.fail(watched.error().code == ESRCH ? EPERM : watched.error().code);

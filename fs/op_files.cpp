@@ -16,8 +16,6 @@ namespace {
 // The daemon's own open: without flags that concern only names.
 int backing_flags(int flags) { return (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL)) | O_CLOEXEC; }
 
-//
-
 bool shall_see_data(const Filesystem& fs, const OpenFile& file) {
   const TagPolicy policy = fs.options().tag;
   return policy == TagPolicy::all || (policy == TagPolicy::direct && file.flags & O_DIRECT) || file.opener;

@@ -28,7 +28,7 @@ class Executor {
 
   /// `token` is cancelled by stop(). Every job is run, also after stop(): it then sees its token cancelled.
   void submit(Job job, std::shared_ptr<CancelToken> token, bool is_long);
-  /// /// Cancels everything with ESHUTDOWN; what is queued is run all the same. Later jobs run in submit(), cancelled.
+  /// Cancels everything with ESHUTDOWN; what is queued is run all the same. Later jobs run in submit(), cancelled.
   void cancel_all();
   /// Waits until nothing is queued or running; false if that takes longer.
   bool wait_idle(std::chrono::seconds patience);

@@ -122,11 +122,14 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
   return outcome;
 }
 
-bool Engine::is_small_read(const Request& r) const {
-  if (r.direction != Direction::read || r.length == 0 || r.length > kSmallRead) return false;
-  if (r.file->facts().kind != storage::FileKind::regular) return false;
+std::optional<Reason> Engine::small_read_reason(const Request& r) const {
+  if (r.direction != Direction::read || r.length == 0 || r.length > kSmallRead) return std::nullopt;
+  if (r.file->facts().kind != storage::FileKind::regular) return std::nullopt;
+  if (!r.memory.pages && config_.slot_bytes < kSmallRead) return std::nullopt;
   Plan p = plan(situation(r, 0, {}));
-  return p.segments.size() == 1 && (p.route() == Route::cached || p.route() == Route::staged);
+  if (p.segments.size() != 1 || (p.route() != Route::cached && p.route() != Route::staged))
+    return std::nullopt;
+  return p.reason();
 }
 
 std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const CancelToken& cancel) {
@@ -134,10 +137,12 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
   std::map<std::pair<bool, int>, std::vector<size_t>> small;  // by what reads have to share
   std::vector<size_t> one_by_one;
   for (size_t i = 0; i < requests.size(); i++) {
-    if (is_small_read(requests[i]))
+    if (auto reason = small_read_reason(requests[i]); reason) {
+      outcomes[i].reason = *reason;
       small[{requests[i].memory.pages, requests[i].memory.device}].push_back(i);
-    else
+    } else {
       one_by_one.push_back(i);
+    }
   }
   for (auto& [key, indices] : small) {
     auto [pages, device] = key;
@@ -161,10 +166,8 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
         one_by_one.push_back(indices[n]);
         continue;
       }
-      Plan p = plan(situation(requests[indices[n]], 0, {}));
       outcome.bytes = reads[n].length;
       outcome.route = Route::cached;
-      outcome.reason = p.reason();
     }
   }
   for (size_t i : one_by_one) outcomes[i] = run(requests[i], cancel);
@@ -219,8 +222,7 @@ int Engine::fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* 
                                            hip::kMemcpyDeviceToHost, (*stream)->handle());
     hip::Error synchronized = runtime_->hip().hipStreamSynchronize((*stream)->handle());
     if (synchronized != hip::kSuccess) {
-      // The copy may still come: the slot is lost rather than written by it later.
-      [[maybe_unused]] auto* lost = new gpu::PinnedSlot(std::move(*slot));
+      slot->abandon();
       return EIO;
     }
     if (error == hip::kSuccess) memcpy(out + done, slot->data(), part);

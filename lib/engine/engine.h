@@ -66,7 +66,8 @@ class Engine {
   using FileKey = std::tuple<dev_t, ino_t, int64_t, int>;  ///< device, inode, time of birth, HIP device
   static FileKey key_of(const Request& request);
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
-  bool is_small_read(const Request& request) const;
+  /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
+  std::optional<Reason> small_read_reason(const Request& request) const;
   static uint64_t readable_length(const Request& request);
   int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   std::unique_ptr<Lane> borrow_lane();

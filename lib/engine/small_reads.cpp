@@ -6,7 +6,7 @@
 namespace engine {
 namespace {
 
-// Reads [first, first + count) into their places; `place` says where.
+// Reads all of `reads`, each into its place; `place` says where.
 template <typename Place>
 void read_files(IoQueue& queue, std::span<SmallRead> reads, Place place) {
   for (size_t i = 0; i < reads.size(); i++)
@@ -36,8 +36,7 @@ void copy_to_device(Lane& lane, const gpu::Runtime& runtime, int device, std::sp
     if (read.hip_error != hip::kSuccess) read.result = -EIO;
   }
   if (hip::Error e = runtime.hip().hipStreamSynchronize((*stream)->handle()); e != hip::kSuccess) {
-    // The copies may still run: the slot is lost rather than overwritten under them.
-    [[maybe_unused]] auto* lost = new gpu::PinnedSlot(std::move(slot));
+    slot.abandon();
     fail_all(e);
   }
 }
@@ -61,7 +60,7 @@ void run_small_reads(Lane& lane, const gpu::Runtime* runtime, gpu::PinnedPool* p
       return;
     }
     slot.emplace(std::move(*acquired));
-    at_once = std::max<size_t>(std::min(at_once, slot->size() / kSmallRead), 1);
+    at_once = std::min(at_once, slot->size() / kSmallRead);
   }
   for (size_t first = 0; first < reads.size(); first += at_once) {
     auto group = reads.subspan(first, std::min(at_once, reads.size() - first));

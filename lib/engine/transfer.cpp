@@ -247,11 +247,11 @@ class Transfer {
     copying_.push_back(&chunk);
   }
 
-  // Waits for the stream. If even that fails the slot is given up: better lost than written by a late copy.
+  // Waits for the stream.
   void settle(Chunk& chunk) {
-    if (c_.runtime->hip().hipStreamSynchronize(stream_->handle()) != hip::kSuccess && chunk.slot)
-        [[maybe_unused]]
-      auto* lost = new gpu::PinnedSlot(std::move(*chunk.slot));
+    if (c_.runtime->hip().hipStreamSynchronize(stream_->handle()) == hip::kSuccess || !chunk.slot) return;
+    chunk.slot->abandon();
+    chunk.slot.reset();
   }
 
   void copy_failed(Chunk& chunk, hip::Error error) {

@@ -8,6 +8,11 @@ namespace gpu {
 PinnedSlot::~PinnedSlot() {
   if (pool_) pool_->give_back(data_);
 }
+void PinnedSlot::abandon() {
+  if (pool_) pool_->lose_one();
+  pool_ = nullptr;
+  data_ = nullptr;
+}
 size_t PinnedSlot::size() const { return pool_->slot_bytes(); }
 
 PinnedPool::PinnedPool(std::shared_ptr<const Runtime> runtime, size_t slot_bytes, size_t cap_bytes)
@@ -63,6 +68,14 @@ void PinnedPool::give_back(char* data) {
   {
     std::lock_guard lock(mutex_);
     free_.push_back(data);
+  }
+  returned_.notify_one();
+}
+
+void PinnedPool::lose_one() {
+  {
+    std::lock_guard lock(mutex_);
+    made_--;
   }
   returned_.notify_one();
 }

@@ -25,6 +25,8 @@ class PinnedSlot {
     return *this;
   }
   ~PinnedSlot();
+  /// Never to be used again, as a copy that cannot be waited for may still read or write it. The pool makes another.
+  void abandon();
   char* data() const { return data_; }
   size_t size() const;
 
@@ -60,6 +62,7 @@ class PinnedPool {
   // With mutex_ held: a free or new slot, or the reason why not (kSuccess: the cap is reached).
   tl::expected<char*, hip::Error> take();
   void give_back(char* data);
+  void lose_one();
 
   const std::shared_ptr<const Runtime> runtime_;
   const size_t slot_bytes_;
@@ -67,7 +70,7 @@ class PinnedPool {
   mutable std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<char*> free_;
-  size_t made_ = 0;
+  size_t made_ = 0;  ///< without those abandoned
   unsigned waiting_ = 0;
 };
 

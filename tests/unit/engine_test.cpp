@@ -215,6 +215,44 @@ TEST_F(Engine, MovesDataWithASingleSmallSlot) {
   EXPECT_EQ(engine_->pinned_bytes(), 64u * 1024);
 }
 
+// Pinned memory with more behind it, to see what writes beyond a slot.
+char* arena() {
+  alignas(4096) static char bytes[4 * kMiB];
+  return bytes;
+}
+hip::Error malloc_in_arena(void** p, size_t, unsigned) {
+  *p = arena();
+  return hip::kSuccess;
+}
+hip::Error free_in_arena(void*) { return hip::kSuccess; }
+
+TEST_F(Engine, ReadsManySmallExtentsAtOnceWhateverASlotHolds) {
+  const auto bytes = pattern(2 * kMiB, 43);
+  fill_file(bytes);
+  auto file = open_file(O_RDONLY);
+  gpu::HipTable table = runtime()->hip();
+  table.hipHostMalloc = malloc_in_arena;
+  table.hipHostFree = free_in_arena;
+  for (uint64_t slot : {uint64_t{4096}, 60 * uint64_t{1024}, kMiB}) {
+    engine::Config config;
+    config.routes = *engine::RouteSet::parse("staged");
+    config.slot_bytes = config.pool_bytes = slot;
+    engine_ = std::make_unique<engine::Engine>(
+        std::make_shared<gpu::Runtime>(table, gpu::RuntimeKind::amd, "fake", runtime()->version(), false),
+        config);
+    gpu::Memory memory = device(bytes.size());
+    memory.pages = false;
+    memset(arena(), 0x5a, 4 * kMiB);
+    std::vector<engine::Request> requests;
+    for (uint64_t at = 0; at < bytes.size(); at += 65536)
+      requests.push_back({Direction::read, file.get(), memory, at, at, 65536, engine::RouteSet::all()});
+    for (const Outcome& o : engine_->run_all(requests, CancelToken())) EXPECT_EQ(o.result(), 65536);
+    EXPECT_EQ(contents(memory), bytes);
+    EXPECT_NE(arena()[0], 0x5a) << "nothing was staged";
+    for (uint64_t i = slot; i < 4 * kMiB; i++) ASSERT_EQ(arena()[i], 0x5a) << i << " with slots of " << slot;
+  }
+}
+
 TEST_F(Engine, NamesTheRouteOfAColdAlignedRead) {
   const auto bytes = pattern(8 * kMiB, 3);
   fill_file(bytes);

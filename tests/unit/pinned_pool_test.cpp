@@ -40,6 +40,21 @@ TEST(PinnedPool, WaitersGetSlotsThatComeBack) {
   EXPECT_TRUE(got);
 }
 
+TEST(PinnedPool, MakesAnotherSlotForOneThatIsAbandoned) {
+  gpu::PinnedPool pool(software(), 4096, 4096);
+  auto lost = pool.acquire();
+  ASSERT_TRUE(lost);
+  const char* data = lost->data();
+  std::thread waiter([&] {
+    auto slot = pool.acquire();
+    ASSERT_TRUE(slot);
+    EXPECT_NE(slot->data(), data);
+  });
+  lost->abandon();
+  waiter.join();
+  EXPECT_EQ(pool.pinned_bytes(), 4096u);
+}
+
 TEST(PinnedPool, SaysWhenNothingCanBePinned) {
   static hip::Error (*const refuse)(void**, size_t, unsigned) = [](void**, size_t, unsigned) {
     return hip::kErrorOutOfMemory;

@@ -24,16 +24,14 @@ tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams
   if (!file) return tl::unexpected(failure(hipFileHandleNotRegistered));
   auto buffer = driver_.find_buffer(b.devPtr_base);
   if (!buffer) return tl::unexpected(buffer.error());
-  if (b.file_offset < 0 || b.devPtr_offset < 0) return tl::unexpected(failure(hipFileInvalidValue));
-  const uint64_t length = (*buffer)->memory.length;
-  const auto start = static_cast<uint64_t>(b.devPtr_offset);
-  if (start >= length || b.size > length - start) return tl::unexpected(failure(hipFileInvalidValue));
+  if (b.file_offset < 0 || !lies_within((*buffer)->memory, b.devPtr_offset, b.size))
+    return tl::unexpected(failure(hipFileInvalidValue));
   return Transfer{p.opcode == hipFileBatchRead ? engine::Direction::read : engine::Direction::write,
                   std::move(file),
                   std::move(*buffer),
                   b.size,
                   static_cast<uint64_t>(b.file_offset),
-                  start};
+                  static_cast<uint64_t>(b.devPtr_offset)};
 }
 
 hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned count) {

@@ -73,6 +73,12 @@ struct Transfer {
   uint64_t buffer_offset = 0;
 };
 
+/// Whether [offset, offset + size) is part of the memory. At its very end there is nothing, not even for size 0.
+inline bool lies_within(const gpu::Memory& memory, hoff_t offset, size_t size) {
+  if (offset < 0 || static_cast<uint64_t>(offset) >= memory.length) return false;
+  return size <= memory.length - static_cast<uint64_t>(offset);
+}
+
 /// What one call moves at most: MAX_RW_COUNT of the kernel.
 inline constexpr uint64_t kMostBytes = 0x7ffff000;
 

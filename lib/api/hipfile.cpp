@@ -33,13 +33,12 @@ ssize_t transfer(engine::Direction direction, hipFileHandle_t fh, const void* ba
   auto buffer = driver.find_buffer(base);
   if (!buffer) return -buffer.error().err;
   if (file_offset < 0 || buffer_offset < 0) return with_errno(EINVAL);
-  const uint64_t length = (*buffer)->memory.length;
-  const auto start = static_cast<uint64_t>(buffer_offset);
-  if (start >= length || size > length - start) return -hipFileInvalidValue;
+  if (!api::lies_within((*buffer)->memory, buffer_offset, size)) return -hipFileInvalidValue;
   int error = 0;
-  engine::Outcome outcome = driver.run(
-      {direction, std::move(file), std::move(*buffer), size, static_cast<uint64_t>(file_offset), start},
-      engine::CancelToken());
+  engine::Outcome outcome =
+      driver.run({direction, std::move(file), std::move(*buffer), size, static_cast<uint64_t>(file_offset),
+                  static_cast<uint64_t>(buffer_offset)},
+                 engine::CancelToken());
   ssize_t result = api::result_of(outcome, error);
   api::remember_outcome(outcome, result, error);
   if (error) errno = error;

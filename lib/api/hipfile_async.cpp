@@ -34,16 +34,18 @@ hipFileError_t submit(engine::Direction direction, hipFileHandle_t fh, void* bas
     const gpu::Memory memory = (*buffer)->memory;
     const size_t size = *p.size;
     const hoff_t file_offset = *p.file_offset, buffer_offset = *p.buffer_offset;
-    if (file_offset < 0 || buffer_offset < 0) return failure(hipFileInvalidValue);
-    const auto start = static_cast<uint64_t>(buffer_offset);
-    if (start >= memory.length || size > memory.length - start) return failure(hipFileInvalidValue);
+    if (file_offset < 0 || !lies_within(memory, buffer_offset, size)) return failure(hipFileInvalidValue);
     const int device = device_of(*driver.runtime(), stream);
     if (memory.kind == gpu::MemoryKind::device && memory.device != device)
       return failure(hipFileInvalidValue);
     *p.bytes = 0;
     if (size == 0) return success();
-    Transfer transfer{
-        direction, std::move(file), std::move(*buffer), size, static_cast<uint64_t>(file_offset), start};
+    Transfer transfer{direction,
+                      std::move(file),
+                      std::move(*buffer),
+                      size,
+                      static_cast<uint64_t>(file_offset),
+                      static_cast<uint64_t>(buffer_offset)};
     driver.stats().page().async_submitted++;
     return enqueue(driver, std::move(transfer), p, StreamTable::instance().flags(stream), stream, device);
   });

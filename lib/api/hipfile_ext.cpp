@@ -56,9 +56,7 @@ hipFileError_t hipFileExplain(hipFileHandle_t fh, const void* buffer_base, size_
     if (!file) return failure(hipFileHandleNotRegistered);
     auto buffer = driver.find_buffer(buffer_base);
     if (!buffer) return buffer.error();
-    const uint64_t length = (*buffer)->memory.length;
-    if (file_offset < 0 || buffer_offset < 0 || static_cast<uint64_t>(buffer_offset) >= length ||
-        size > length - static_cast<uint64_t>(buffer_offset))
+    if (file_offset < 0 || !lies_within((*buffer)->memory, buffer_offset, size))
       return failure(hipFileInvalidValue);
     engine::Plan plan = driver.engine()->explain({engine::Direction::read, file->file.get(),
                                                   (*buffer)->memory, static_cast<uint64_t>(buffer_offset),

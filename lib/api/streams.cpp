@@ -87,10 +87,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
     hoff_t buffer_offset = static_cast<hoff_t>(transfer_.buffer_offset);
     if (!(flags_ & HIPFILE_STREAM_FIXED_FILE_OFFSET)) file_offset = *parameters_.file_offset;
     if (!(flags_ & HIPFILE_STREAM_FIXED_BUF_OFFSET)) buffer_offset = *parameters_.buffer_offset;
-    const uint64_t length = transfer_.buffer->memory.length;
-    if (transfer_.size > submitted || file_offset < 0 || buffer_offset < 0) return false;
-    if (static_cast<uint64_t>(buffer_offset) >= length ||
-        transfer_.size > length - static_cast<uint64_t>(buffer_offset))
+    if (transfer_.size > submitted || file_offset < 0 ||
+        !lies_within(transfer_.buffer->memory, buffer_offset, transfer_.size))
       return false;
     transfer_.file_offset = static_cast<uint64_t>(file_offset);
     transfer_.buffer_offset = static_cast<uint64_t>(buffer_offset);

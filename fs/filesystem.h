@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "buffers.h"
+#include "credentials.h"
 #include "description.h"
 #include "engine/engine.h"
 #include "engine/executor.h"
@@ -61,13 +62,14 @@ inline Filesystem& filesystem_of(fuse_req_t request) {
   return *static_cast<Filesystem*>(static_cast<Connection*>(fuse_req_userdata(request)));
 }
 
-/// An operation as libfuse calls it: nothing may be thrown into C.
+/// An operation as libfuse calls it: on a thread that is ready for it, and nothing may be thrown into C.
 template <auto Operation>
 struct Guarded;
 template <typename... A, void (*Operation)(fuse_req_t, A...)>
 struct Guarded<Operation> {
   static void call(fuse_req_t request, A... arguments) {
     try {
+      prepare_thread();
       Operation(request, arguments...);
     } catch (const std::bad_alloc&) {
       fuse_reply_err(request, ENOMEM);

@@ -25,7 +25,6 @@ void reply_attributes(fuse_req_t request, Filesystem& fs, Node& node) {
 }
 
 void op_getattr(fuse_req_t request, fuse_ino_t id, fuse_file_info*) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto node = fs.nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
@@ -69,7 +68,6 @@ int set_attributes(fuse_req_t request, const Node& node, const OpenFile* file, c
 }
 
 void op_setattr(fuse_req_t request, fuse_ino_t id, struct stat* wanted, int valid, fuse_file_info* fi) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto node = fs.nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
@@ -81,7 +79,6 @@ void op_setattr(fuse_req_t request, fuse_ino_t id, struct stat* wanted, int vali
 }
 
 void op_readlink(fuse_req_t request, fuse_ino_t id) {
-  prepare_thread();
   auto node = filesystem_of(request).nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
   char target[PATH_MAX + 1];
@@ -92,7 +89,6 @@ void op_readlink(fuse_req_t request, fuse_ino_t id) {
 }
 
 void op_statfs(fuse_req_t request, fuse_ino_t id) {
-  prepare_thread();
   auto node = filesystem_of(request).nodes().find(id);
   struct statvfs st;
   if (!node)
@@ -109,7 +105,6 @@ void op_statfs(fuse_req_t request, fuse_ino_t id) {
 // Both calls ask for the size first (size 0) or for the value.
 template <typename Get>
 void reply_xattr(fuse_req_t request, size_t size, Get get) {
-  prepare_thread();
   std::vector<char> value(size);
   ssize_t n = get(size ? value.data() : nullptr, size);
   if (n < 0)
@@ -138,7 +133,6 @@ void op_listxattr(fuse_req_t request, fuse_ino_t id, size_t size) {
 
 void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
                  int flags) {
-  prepare_thread();
   auto node = filesystem_of(request).nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
   int status = setxattr(posix::proc_path(node->path.get()).c_str(), name, value, size, flags);
@@ -146,7 +140,6 @@ void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char
 }
 
 void op_removexattr(fuse_req_t request, fuse_ino_t id, const char* name) {
-  prepare_thread();
   auto node = filesystem_of(request).nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
   int status = removexattr(posix::proc_path(node->path.get()).c_str(), name);

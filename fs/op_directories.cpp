@@ -14,7 +14,6 @@ namespace {
 bool is_dot(const char* name) { return !strcmp(name, ".") || !strcmp(name, ".."); }
 
 void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto node = fs.nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
@@ -75,7 +74,6 @@ bool add_entry(fuse_req_t request, const OpenDirectory& directory, const dirent&
 }
 
 void read_directory(fuse_req_t request, size_t size, off_t offset, fuse_file_info* fi, bool plus) {
-  prepare_thread();
   OpenDirectory& directory = directory_of(fi);
   std::vector<char> out(size);
   size_t used = 0;

@@ -41,7 +41,6 @@ void abandon(Filesystem& fs, const OpenReply& open) {
 }
 
 void op_open(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto node = fs.nodes().find(id);
   if (!node) return void(fuse_reply_err(request, ESTALE));
@@ -59,7 +58,6 @@ void op_open(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
 }
 
 void op_create(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_t mode, fuse_file_info* fi) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto parent = fs.nodes().find(parent_id);
   if (!parent) return void(fuse_reply_err(request, ESTALE));
@@ -152,7 +150,6 @@ ssize_t write_direct(Filesystem& fs, OpenFile& file, fuse_bufvec* in, size_t siz
 }
 
 void op_read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_file_info* fi) {
-  prepare_thread();
   auto file = std::static_pointer_cast<OpenFile>(description_of(fi));
   // Only read(2) and its kin have an owner. Page faults, read-ahead and splice fill a page cache that others share.
   if (auto tag = file->current_tag(); tag && fi->lock_owner != 0)
@@ -163,7 +160,6 @@ void op_read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_fil
 }
 
 void op_write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* in, off_t offset, fuse_file_info* fi) {
-  prepare_thread();
   auto file = std::static_pointer_cast<OpenFile>(description_of(fi));
   const size_t size = fuse_buf_size(in);
   auto tag = file->current_tag();
@@ -182,7 +178,6 @@ void op_write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* in, off_t offset,
 }
 
 void op_fallocate(fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* fi) {
-  prepare_thread();
   AsWriter as(caller_of(request));
   int status = fallocate(file_of(fi).fd.get(), mode, offset, length);
   fuse_reply_err(request, status < 0 ? errno : 0);
@@ -198,7 +193,6 @@ void op_lseek(fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_fil
 
 void op_copy_file_range(fuse_req_t request, fuse_ino_t, off_t in_offset, fuse_file_info* in, fuse_ino_t,
                         off_t out_offset, fuse_file_info* out, size_t length, int flags) {
-  prepare_thread();
   ssize_t n;
   {
     AsWriter as(caller_of(request));

@@ -32,7 +32,6 @@ bool writes_flags(unsigned command) {
 
 void op_ioctl(fuse_req_t request, fuse_ino_t id, unsigned command, void*, fuse_file_info* fi, unsigned,
               const void* in, size_t in_size, size_t out_size) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   std::shared_ptr<Description> description = description_of(fi);
   if (is_gpu_command(command))

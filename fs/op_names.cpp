@@ -25,7 +25,6 @@ void reply_name(fuse_req_t request, Filesystem& fs, const Node& parent, const ch
 void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
 
 void op_lookup(fuse_req_t request, fuse_ino_t parent_id, const char* name) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto parent = fs.nodes().find(parent_id);
   if (!parent) return void(fuse_reply_err(request, ESTALE));
@@ -43,47 +42,31 @@ void op_forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets
   fuse_reply_none(request);
 }
 
-void op_mknod(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_t mode, dev_t device) {
-  prepare_thread();
+// As the caller, so that the new file is his. `make` gets the directory and returns what its system call returned.
+template <typename Make>
+void make_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, bool with_umask, Make make) {
   Filesystem& fs = filesystem_of(request);
   auto parent = fs.nodes().find(parent_id);
   if (!parent) return void(fuse_reply_err(request, ESTALE));
   int status;
   {
-    AsCreator as(caller_of(request), true);
-    status = mknodat(parent->path.get(), name, mode, device);
+    AsCreator as(caller_of(request), with_umask);
+    status = make(parent->path.get());
   }
   reply_name(request, fs, *parent, name, status);
 }
 
-void op_mkdir(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_t mode) {
-  prepare_thread();
-  Filesystem& fs = filesystem_of(request);
-  auto parent = fs.nodes().find(parent_id);
-  if (!parent) return void(fuse_reply_err(request, ESTALE));
-  int status;
-  {
-    AsCreator as(caller_of(request), true);
-    status = mkdirat(parent->path.get(), name, mode);
-  }
-  reply_name(request, fs, *parent, name, status);
+void op_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+  make_name(request, parent, name, true, [&](int in) { return mknodat(in, name, mode, device); });
 }
-
-void op_symlink(fuse_req_t request, const char* target, fuse_ino_t parent_id, const char* name) {
-  prepare_thread();
-  Filesystem& fs = filesystem_of(request);
-  auto parent = fs.nodes().find(parent_id);
-  if (!parent) return void(fuse_reply_err(request, ESTALE));
-  int status;
-  {
-    AsCreator as(caller_of(request), false);
-    status = symlinkat(target, parent->path.get(), name);
-  }
-  reply_name(request, fs, *parent, name, status);
+void op_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  make_name(request, parent, name, true, [&](int in) { return mkdirat(in, name, mode); });
+}
+void op_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
+  make_name(request, parent, name, false, [&](int in) { return symlinkat(target, in, name); });
 }
 
 void op_link(fuse_req_t request, fuse_ino_t id, fuse_ino_t parent_id, const char* name) {
-  prepare_thread();
   Filesystem& fs = filesystem_of(request);
   auto node = fs.nodes().find(id), parent = fs.nodes().find(parent_id);
   if (!node || !parent) return void(fuse_reply_err(request, ESTALE));
@@ -93,7 +76,6 @@ void op_link(fuse_req_t request, fuse_ino_t id, fuse_ino_t parent_id, const char
 }
 
 void remove_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, int flags) {
-  prepare_thread();
   auto parent = filesystem_of(request).nodes().find(parent_id);
   if (!parent) return void(fuse_reply_err(request, ESTALE));
   reply_status(request, unlinkat(parent->path.get(), name, flags));
@@ -107,7 +89,6 @@ void op_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
 
 void op_rename(fuse_req_t request, fuse_ino_t from_id, const char* from, fuse_ino_t to_id, const char* to,
                unsigned flags) {
-  prepare_thread();
   NodeTable& nodes = filesystem_of(request).nodes();
   auto from_parent = nodes.find(from_id), to_parent = nodes.find(to_id);
   if (!from_parent || !to_parent) return void(fuse_reply_err(request, ESTALE));

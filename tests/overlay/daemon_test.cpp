@@ -292,18 +292,15 @@ TEST_F(Daemon, AStrangersWriteByIoctlTakesSetIdBitsAway) {
   make_file("suid", pattern(8192));
   ASSERT_EQ(chmod(source("suid").c_str(), 06777), 0);
   mount();
-  pid_t child = fork();
-  if (child == 0) {
-    if (setgid(1001) || setuid(1000)) _exit(9);
-    SharedMemory memory(4096);
-    posix::Fd fd(open(mounted("suid").c_str(), O_RDWR));
-    hipfile_fuse_register r = registration_by_fd(memory.fd(), 4096);
-    if (int error = try_register(fd.get(), r)) _exit(error);
-    _exit(write_io(fd.get(), r.buffer_id, 0, 0, 4096) == 4096 ? 0 : 1);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              SharedMemory memory(4096);
+              posix::Fd fd(open(mounted("suid").c_str(), O_RDWR));
+              hipfile_fuse_register r = registration_by_fd(memory.fd(), 4096);
+              if (int error = try_register(fd.get(), r)) return error;
+              return write_io(fd.get(), r.buffer_id, 0, 0, 4096) == 4096 ? 0 : 1;
+            }),
+            0);
   struct stat st;
   ASSERT_EQ(stat(source("suid").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0777u);

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
-#include <functional>
 
 #include "mounted.h"
 
@@ -26,14 +24,6 @@ class Ioctl : public Mounted {
     posix::Fd fd(open(mounted(name).c_str(), flags | O_CLOEXEC, 0644));
     EXPECT_TRUE(fd) << strerror(errno);
     return fd;
-  }
-  // Runs f in a child and gives its exit status; the child must not use gtest.
-  static int in_child(const std::function<int()>& f) {
-    pid_t child = fork();
-    if (child == 0) _exit(f());
-    int status;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
   const std::vector<char> kBytes = pattern(3 * (1 << 20) + 1234);

@@ -159,6 +159,14 @@ std::vector<char> Mounted::pattern(size_t size, unsigned seed) {
   return bytes;
 }
 
+int Mounted::in_child(const std::function<int()>& f) {
+  pid_t child = fork();
+  if (child == 0) _exit(f());
+  int status;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 SharedMemory::SharedMemory(size_t size) : fd_(memfd_create("client", MFD_CLOEXEC)), size_(size) {
   if (ftruncate(fd_.get(), static_cast<off_t>(size)) < 0) abort();
   data_ = static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0));

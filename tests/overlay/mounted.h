@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ class Mounted : public testing::Test {
   void make_file(const std::string& name, const std::vector<char>& bytes);
   std::vector<char> file_bytes(const std::string& name) const;
   static std::vector<char> pattern(size_t size, unsigned seed = 1);
+
+  /// Runs f in a child and gives its exit status, 128 + signal if one ended it. The child must not use gtest.
+  static int in_child(const std::function<int()>& f);
 
   std::string source_, mount_, directory_;
 

@@ -226,19 +226,16 @@ TEST_P(Posix, FilesBelongToWhoMakesThem) {
   ASSERT_EQ(chmod(mount_.c_str(), 01777), 0);
   make_file("secret", {'s'});
   ASSERT_EQ(chmod(source("secret").c_str(), 0600), 0);
-  pid_t child = fork();
-  if (child == 0) {
-    if (setgid(1001) || setuid(1000)) _exit(9);
-    umask(027);
-    int fd = open(mounted("mine").c_str(), O_CREAT | O_RDWR, 0666);
-    if (fd < 0 || write(fd, "x", 1) != 1) _exit(1);
-    if (mkdir(mounted("mydir").c_str(), 0777) || symlink("x", mounted("mylink").c_str())) _exit(2);
-    if (open(mounted("secret").c_str(), O_RDONLY) >= 0 || errno != EACCES) _exit(3);
-    _exit(0);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              umask(027);
+              int fd = open(mounted("mine").c_str(), O_CREAT | O_RDWR, 0666);
+              if (fd < 0 || write(fd, "x", 1) != 1) return 1;
+              if (mkdir(mounted("mydir").c_str(), 0777) || symlink("x", mounted("mylink").c_str())) return 2;
+              if (open(mounted("secret").c_str(), O_RDONLY) >= 0 || errno != EACCES) return 3;
+              return 0;
+            }),
+            0);
   struct stat st;
   ASSERT_EQ(stat(source("mine").c_str(), &st), 0);
   EXPECT_EQ(st.st_uid, 1000u);
@@ -253,15 +250,12 @@ TEST_P(Posix, FilesBelongToWhoMakesThem) {
 TEST_P(Posix, AStrangersWriteTakesSetIdBitsAway) {
   make_file("suid", {'1'});
   ASSERT_EQ(chmod(source("suid").c_str(), 06777), 0);
-  pid_t child = fork();
-  if (child == 0) {
-    if (setgid(1001) || setuid(1000)) _exit(9);
-    int fd = open(mounted("suid").c_str(), O_WRONLY);
-    _exit(fd >= 0 && write(fd, "2", 1) == 1 ? 0 : 1);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              int fd = open(mounted("suid").c_str(), O_WRONLY);
+              return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : 1;
+            }),
+            0);
   struct stat st;
   ASSERT_EQ(stat(source("suid").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0777u);

@@ -2,7 +2,6 @@
 
 #include <linux/kcmp.h>
 #include <pthread.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -42,8 +41,7 @@ bool is_of_client(const RegisteredFile& file, int fd) {
 }
 
 void apply_log_level(const std::string& level) {
-  std::string name = level == "notice" ? "info" : level == "warn" ? "warning" : level;
-  spdlog::set_level(spdlog::level::from_str(name));
+  if (auto parsed = parse_log_level(level)) spdlog::set_level(*parsed);
 }
 
 }  // namespace
@@ -167,7 +165,7 @@ engine::RouteSet Driver::routes_of(int fd) const {
   std::shared_lock lock(mutex_);
   const MountRule* best = nullptr;
   for (const auto& rule : parameters_.current().mounts)
-    if (path.starts_with(rule.path) && (!best || rule.path.size() > best->path.size())) best = &rule;
+    if (rule.covers(path) && (!best || rule.path.size() > best->path.size())) best = &rule;
   return best ? best->routes : engine::RouteSet::all();
 }
 

@@ -13,23 +13,45 @@
 namespace api {
 namespace {
 
-constexpr const char* kSizeNames[kSizeParameters] = {"profile_stats",
-                                                     "max_io_queue_depth",
-                                                     "max_io_threads",
-                                                     "min_io_threshold_size_kb",
-                                                     "max_request_parallelism",
-                                                     "max_direct_io_size_kb",
-                                                     "max_device_cache_size_kb",
-                                                     "per_buffer_cache_size_kb",
-                                                     "max_device_pinned_mem_size_kb",
-                                                     "io_batchsize",
-                                                     "poll_threshold_size_kb",
-                                                     "batch_io_timeout_ms"};
-constexpr const char* kBoolNames[kBoolParameters] = {
-    "use_poll_mode",   "allow_compat_mode",  "force_compat_mode",       "fs_misc_api_check_aggressive",
-    "parallel_io",     "profile_nvtx",       "allow_system_memory",     "use_pcip2pdma",
-    "prefer_io_uring", "force_odirect_mode", "skip_topology_detection", "stream_memops_bypass"};
-constexpr const char* kStringNames[kStringParameters] = {"logging_level", "logfile_path", "log_dir"};
+// Each kind in the order of its enumeration.
+struct SizeParameter {
+  const char* name;
+  size_t value;  // by default
+  size_t least, most, multiple;
+};
+constexpr size_t kAny = SIZE_MAX >> 10;
+constexpr SizeParameter kSizes[kSizeParameters] = {{"profile_stats", 1, 0, 3, 1},
+                                                   {"max_io_queue_depth", 16, 1, 256, 1},
+                                                   {"max_io_threads", 0, 0, 1024, 1},
+                                                   {"min_io_threshold_size_kb", 256, 0, kAny, 1},
+                                                   {"max_request_parallelism", 4, 0, kAny, 1},
+                                                   {"max_direct_io_size_kb", 4096, 4, 1 << 20, 4},
+                                                   {"max_device_cache_size_kb", 256 * 1024, 4, kAny, 1},
+                                                   {"per_buffer_cache_size_kb", 4096, 4, kAny, 1},
+                                                   {"max_device_pinned_mem_size_kb", 256 * 1024, 4, kAny, 1},
+                                                   {"io_batchsize", 128, 1, 128, 1},
+                                                   {"poll_threshold_size_kb", 4, 0, kAny, 1},
+                                                   {"batch_io_timeout_ms", 0, 0, kAny, 1}};
+struct BoolParameter {
+  const char* name;
+  bool value;
+};
+constexpr BoolParameter kBools[kBoolParameters] = {{"use_poll_mode", false},
+                                                   {"allow_compat_mode", true},
+                                                   {"force_compat_mode", false},
+                                                   {"fs_misc_api_check_aggressive", false},
+                                                   {"parallel_io", true},
+                                                   {"profile_nvtx", false},
+                                                   {"allow_system_memory", true},
+                                                   {"use_pcip2pdma", false},
+                                                   {"prefer_io_uring", true},
+                                                   {"force_odirect_mode", false},
+                                                   {"skip_topology_detection", false},
+                                                   {"stream_memops_bypass", false}};
+struct StringParameter {
+  const char* name;
+};
+constexpr StringParameter kStrings[kStringParameters] = {{"logging_level"}, {"logfile_path"}, {"log_dir"}};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -44,10 +66,10 @@ std::optional<size_t> parse_size(const std::string& text) {
   return value;
 }
 
-template <size_t N>
-std::optional<size_t> index_of(const char* const (&names)[N], std::string_view name) {
+template <typename Parameter, size_t N>
+std::optional<size_t> index_of(const Parameter (&parameters)[N], std::string_view name) {
   for (size_t i = 0; i < N; i++)
-    if (name == names[i]) return i;
+    if (name == parameters[i].name) return i;
   return std::nullopt;
 }
 
@@ -68,11 +90,17 @@ void apply_mounts(Settings& settings, const toml::node& node, Warnings& warnings
 
 }  // namespace
 
-Settings::Settings()
-    : sizes{1, 16, 0, 256, 4, 4096, 256 * 1024, 4096, 256 * 1024, 128, 4, 0}, bools{false, true,  false,
-                                                                                    false, true,  false,
-                                                                                    true,  false, true,
-                                                                                    false, false, false} {}
+Settings::Settings() {
+  for (size_t i = 0; i < kSizeParameters; i++) sizes[i] = kSizes[i].value;
+  for (size_t i = 0; i < kBoolParameters; i++) bools[i] = kBools[i].value;
+  strings[hipFileParamLoggingLevel] = "warn";
+}
+
+bool MountRule::covers(std::string_view file) const {
+  std::string_view directory = path;
+  while (directory.ends_with('/')) directory.remove_suffix(1);
+  return file.starts_with(directory) && (file.size() == directory.size() || file[directory.size()] == '/');
+}
 
 engine::Config Settings::engine_config() const {
   engine::Config config;
@@ -104,20 +132,20 @@ posix::Result<void> apply_file(Settings& settings, const std::string& text, Warn
   const toml::table table = toml::parse(text);
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
-    if (auto i = index_of(kSizeNames, name)) {
+    if (auto i = index_of(kSizes, name)) {
       auto value = node.value<int64_t>();
       auto parameter = static_cast<hipFileSizeTConfigParameter_t>(*i);
       if (value && *value >= 0 && valid_size(parameter, static_cast<size_t>(*value)))
         settings.sizes[*i] = static_cast<size_t>(*value);
       else
         warnings.push_back(name + ": not a valid number");
-    } else if (auto b = index_of(kBoolNames, name)) {
+    } else if (auto b = index_of(kBools, name)) {
       auto value = node.value<bool>();
       if (value)
         settings.bools[*b] = *value;
       else
         warnings.push_back(name + ": expected true or false");
-    } else if (auto s = index_of(kStringNames, name)) {
+    } else if (auto s = index_of(kStrings, name)) {
       auto value = node.value<std::string>();
       if (value && valid_string(static_cast<hipFileStringConfigParameter_t>(*s), *value))
         settings.strings[*s] = *value;
@@ -176,24 +204,19 @@ void apply_environment(Settings& settings, const char* (*get)(const char*), Warn
 }
 
 bool valid_size(hipFileSizeTConfigParameter_t parameter, size_t value) {
-  switch (parameter) {
-    case hipFileParamProfileStats:
-      return value <= 3;
-    case hipFileParamExecutionMaxIOQueueDepth:
-      return value >= 1 && value <= 256;
-    case hipFileParamExecutionMaxIOThreads:
-      return value <= 1024;
-    case hipFileParamPropertiesMaxDirectIOSizeKB:
-      return value >= 4 && value % 4 == 0 && value <= (1 << 20);
-    case hipFileParamPropertiesMaxDeviceCacheSizeKB:
-    case hipFileParamPropertiesPerBufferCacheSizeKB:
-    case hipFileParamPropertiesMaxDevicePinnedMemSizeKB:
-      return value >= 4 && value <= SIZE_MAX >> 10;
-    case hipFileParamPropertiesIOBatchsize:
-      return value >= 1 && value <= 128;
-    default:
-      return value <= SIZE_MAX >> 10;
-  }
+  const SizeParameter& p = kSizes[static_cast<size_t>(parameter)];
+  return value >= p.least && value <= p.most && value % p.multiple == 0;
+}
+
+std::optional<spdlog::level::level_enum> parse_log_level(const std::string& text) {
+  const std::string level = lower(text);
+  if (level == "trace") return spdlog::level::trace;
+  if (level == "debug") return spdlog::level::debug;
+  if (level == "info" || level == "notice") return spdlog::level::info;
+  if (level == "warn") return spdlog::level::warn;
+  if (level == "error") return spdlog::level::err;
+  if (level == "off") return spdlog::level::off;
+  return std::nullopt;
 }
 
 bool valid_string(hipFileStringConfigParameter_t parameter, const std::string& value) {
@@ -201,16 +224,11 @@ bool valid_string(hipFileStringConfigParameter_t parameter, const std::string& v
     struct stat st;
     return stat(value.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
   }
-  if (parameter == hipFileParamLoggingLevel) {
-    const std::string level = lower(value);
-    return level == "trace" || level == "debug" || level == "info" || level == "notice" || level == "warn" ||
-           level == "error" || level == "off";
-  }
+  if (parameter == hipFileParamLoggingLevel) return parse_log_level(value).has_value();
   return !value.empty();
 }
 
 Parameters::Parameters() {
-  defaults_.strings[hipFileParamLoggingLevel] = "warn";
   Warnings warnings;
   if (const char* path = std::getenv("HIPFILE_CONFIG")) {
     std::ifstream in(path);

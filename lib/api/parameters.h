@@ -5,10 +5,13 @@
 // last close.
 #pragma once
 
+#include <spdlog/common.h>
+
 #include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/config.h"
@@ -21,8 +24,10 @@ inline constexpr size_t kSizeParameters = 12, kBoolParameters = 12, kStringParam
 
 /// A rule of the configuration file for the files of one mount.
 struct MountRule {
-  std::string path;  ///< files under it
+  std::string path;
   engine::RouteSet routes;
+  /// Whether `file` is the path or lies under it.
+  bool covers(std::string_view file) const;
 };
 
 /// One consistent set of values.
@@ -31,7 +36,6 @@ struct Settings {
   std::array<bool, kBoolParameters> bools;
   std::array<std::string, kStringParameters> strings;
   bool unsupported_file_systems = false;  ///< peer DMA on any file system
-  size_t async_threads = 0;               ///< 0: by the number of CPUs
   engine::RouteSet routes = engine::RouteSet::all();
   std::vector<MountRule> mounts;
 
@@ -47,6 +51,9 @@ using Warnings = std::vector<std::string>;
 
 /// "1", "true", "yes", "on" and their opposites, in any case.
 std::optional<bool> parse_bool(const std::string& text);
+
+/// trace, debug, info, notice, warn, error, off, in any case.
+std::optional<spdlog::level::level_enum> parse_log_level(const std::string& text);
 
 /// Applies the text of a TOML configuration file. EINVAL with the line if it is not TOML; unknown keys and
 /// values of the wrong type are warnings.

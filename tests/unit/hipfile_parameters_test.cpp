@@ -99,6 +99,38 @@ TEST(Settings, BoolsAreUnderstoodInEveryUsualSpelling) {
     EXPECT_FALSE(api::parse_bool(neither)) << neither;
 }
 
+TEST(Settings, LogLevelsAreTakenAsTheyAreChecked) {
+  EXPECT_EQ(api::parse_log_level("WARN"), spdlog::level::warn);
+  EXPECT_EQ(api::parse_log_level("Error"), spdlog::level::err);
+  EXPECT_EQ(api::parse_log_level("notice"), spdlog::level::info);
+  EXPECT_FALSE(api::parse_log_level("warning, please"));
+  for (const char* level : {"trace", "DEBUG", "info", "notice", "warn", "error", "off"})
+    EXPECT_TRUE(api::valid_string(hipFileParamLoggingLevel, level)) << level;
+}
+
+TEST(Settings, MountRulesEndAtAPathsComponent) {
+  for (const char* path : {"/data", "/data/"}) {
+    const api::MountRule rule{path, engine::RouteSet::all()};
+    EXPECT_TRUE(rule.covers("/data"));
+    EXPECT_TRUE(rule.covers("/data/models/a"));
+    EXPECT_FALSE(rule.covers("/database/a"));
+    EXPECT_FALSE(rule.covers("/"));
+  }
+  const api::MountRule everything{"/", engine::RouteSet::all()};
+  EXPECT_TRUE(everything.covers("/data/a"));
+}
+
+TEST(Settings, DefaultsMayBeSet) {
+  const api::Settings s;
+  for (size_t i = 0; i < api::kSizeParameters; i++)
+    EXPECT_TRUE(api::valid_size(static_cast<hipFileSizeTConfigParameter_t>(i), s.sizes[i])) << i;
+  EXPECT_EQ(s.size(hipFileParamPropertiesMaxDirectIOSizeKB), 4096u);
+  EXPECT_EQ(s.size(hipFileParamPropertiesMaxDevicePinnedMemSizeKB), 262144u);
+  EXPECT_TRUE(s.flag(hipFileParamPropertiesAllowCompatMode));
+  EXPECT_TRUE(s.flag(hipFileParamPreferIOUring));
+  EXPECT_FALSE(s.flag(hipFileParamForceCompatMode));
+}
+
 TEST(Settings, EnvironmentVariablesAreAppliedAndOddOnesReported) {
   api::Settings s;
   api::Warnings warnings;

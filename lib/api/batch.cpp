@@ -36,7 +36,7 @@ tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams
 
 hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned count) {
   std::optional<Clock::time_point> deadline;
-  if (size_t timeout = driver_.settings().size(hipFileParamPropertiesBatchIOTimeoutMs))
+  if (size_t timeout = driver_.size(hipFileParamPropertiesBatchIOTimeoutMs))
     deadline = Clock::now() + std::chrono::milliseconds(timeout);
   std::vector<std::shared_ptr<Operation>> operations;
   for (unsigned i = 0; i < count; i++) {
@@ -88,11 +88,9 @@ void BatchContext::run_part(const Part& part, const engine::CancelToken& token) 
     outcomes = driver_.run_all(transfers, token);
   } catch (...) {  // the operations fail with an internal error
   }
-  for (size_t i = 0; i < runs.size(); i++) {
-    int error = 0;
-    ssize_t result = i < outcomes.size() ? result_of(outcomes[i], error) : -hipFileInternalError;
-    end_run(runs[i], result, error);
-  }
+  engine::Outcome not_run;  // as where no route is left
+  not_run.error = EOPNOTSUPP;
+  for (size_t i = 0; i < runs.size(); i++) end_run(runs[i], i < outcomes.size() ? outcomes[i] : not_run);
 }
 
 bool BatchContext::start(Operation& operation) {
@@ -106,24 +104,28 @@ bool BatchContext::start(Operation& operation) {
   return true;
 }
 
-void BatchContext::end_run(const Part& run, ssize_t result, int error) {
+// An error belongs to the operations behind the last byte that was moved: those before are complete, and the one in
+// which it happened is short.
+void BatchContext::end_run(const Part& run, const engine::Outcome& outcome) {
+  engine::Outcome of_the_rest = outcome;
+  of_the_rest.bytes = 0;
+  int error = 0;
+  const ssize_t rest = result_of(of_the_rest, error);
   auto& page = driver_.stats().page();
   std::lock_guard lock(mutex_);
-  uint64_t left = result > 0 ? static_cast<uint64_t>(result) : 0;
-  for (size_t i = 0; i < run.size(); i++) {
-    Operation& operation = *run[i];
-    const uint64_t size = operation.transfer.size;
+  uint64_t left = outcome.bytes;
+  for (const auto& operation : run) {
+    const uint64_t size = operation->transfer.size;
     const uint64_t share = std::min(left, size);
     left -= share;
-    (operation.transfer.direction == engine::Direction::read ? page.batch_read_bytes
-                                                             : page.batch_write_bytes) += share;
-    if (result < 0) {
-      page.batch_processed.err++;
-      end(operation, hipFileFailed, error ? -error : result);
-    } else {
-      page.batch_processed.ok++;
-      end(operation, hipFileComplete, static_cast<ssize_t>(share));
-    }
+    (operation->transfer.direction == engine::Direction::read ? page.batch_read_bytes
+                                                              : page.batch_write_bytes) += share;
+    const bool failed = rest < 0 && share == 0 && size > 0;
+    (failed ? page.batch_processed.err : page.batch_processed.ok)++;
+    if (failed)
+      end(*operation, hipFileFailed, error ? -error : rest);
+    else
+      end(*operation, hipFileComplete, static_cast<ssize_t>(share));
   }
 }
 

@@ -45,7 +45,7 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
 
   tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p) const;
   void run_part(const Part& part, const engine::CancelToken& token);
-  void end_run(const Part& run, ssize_t result, int error);
+  void end_run(const Part& run, const engine::Outcome& outcome);
   bool start(Operation& operation);
   void expire();
   // With mutex_ held.

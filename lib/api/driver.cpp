@@ -76,6 +76,10 @@ std::shared_ptr<const gpu::Runtime> Driver::runtime() {
 }
 
 std::shared_ptr<engine::Engine> Driver::engine() {
+  {
+    std::lock_guard lock(engine_mutex_);
+    if (engine_) return engine_;
+  }
   auto chosen = runtime();
   engine::Config config = settings().engine_config();
   std::lock_guard lock(engine_mutex_);
@@ -84,7 +88,7 @@ std::shared_ptr<engine::Engine> Driver::engine() {
 }
 
 std::shared_ptr<engine::Executor> Driver::executor() {
-  size_t wanted = settings().size(hipFileParamExecutionMaxIOThreads);
+  size_t wanted = size(hipFileParamExecutionMaxIOThreads);
   if (wanted == 0) wanted = 2 * std::thread::hardware_concurrency();
   const auto threads = static_cast<unsigned>(std::max<size_t>(wanted, 2));
   std::lock_guard lock(engine_mutex_);
@@ -146,6 +150,16 @@ hipFileError_t Driver::close() {
 Settings Driver::settings() const {
   std::shared_lock lock(mutex_);
   return parameters_.current();
+}
+
+size_t Driver::size(hipFileSizeTConfigParameter_t p) const {
+  std::shared_lock lock(mutex_);
+  return parameters_.current().size(p);
+}
+
+bool Driver::flag(hipFileBoolConfigParameter_t p) const {
+  std::shared_lock lock(mutex_);
+  return parameters_.current().flag(p);
 }
 
 hipFileError_t Driver::stage(const std::function<void(Settings&)>& change) {
@@ -226,7 +240,7 @@ tl::expected<gpu::Memory, hipFileError_t> Driver::describe(const void* base) {
     return tl::unexpected(unknown ? failure(hipFileInvalidValue) : hip_failure(memory.error()));
   }
   if (memory->kind == gpu::MemoryKind::pageable) return tl::unexpected(failure(hipFileHipMemoryTypeInvalid));
-  if (memory->kind != gpu::MemoryKind::device && !settings().flag(hipFileParamPropertiesAllowSystemMemory))
+  if (memory->kind != gpu::MemoryKind::device && !flag(hipFileParamPropertiesAllowSystemMemory))
     return tl::unexpected(failure(hipFileHipMemoryTypeInvalid));
   return *memory;
 }

@@ -121,8 +121,10 @@ class Driver {
   std::shared_ptr<engine::Executor> executor();
   Stats& stats() { return stats_; }
 
-  /// Reads settings under the lock.
+  /// A copy of all settings; size() and flag() are for one of them.
   Settings settings() const;
+  size_t size(hipFileSizeTConfigParameter_t p) const;
+  bool flag(hipFileBoolConfigParameter_t p) const;
   /// Stages a change; hipFileDriverAlreadyOpen while the driver is open.
   hipFileError_t stage(const std::function<void(Settings&)>& change);
 

@@ -48,7 +48,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   bool can_wait_on_memory(const gpu::Runtime& runtime) const {
     if (!runtime.hip().hipStreamWaitValue64 || !runtime.hip().hipExtMallocWithFlags) return false;
-    if (driver_.settings().flag(hipFileParamStreamMemopsBypass)) return false;
+    if (driver_.flag(hipFileParamStreamMemopsBypass)) return false;
     int can = 0;
     return runtime.hip().hipDeviceGetAttribute(&can, hip::kAttributeCanUseStreamWaitValue, device_) ==
                hip::kSuccess &&

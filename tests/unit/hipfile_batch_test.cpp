@@ -66,6 +66,31 @@ TEST_F(Batch, CompletesEveryOperationOnce) {
   EXPECT_TRUE(fetch(0, 10).empty());
 }
 
+// Merged, an error in the second would otherwise look like the end of the file.
+TEST_F(Batch, AnErrorBehindANeighboursBytesIsTheLaterOperationsOwn) {
+  rlimit before, limited;
+  getrlimit(RLIMIT_FSIZE, &before);
+  limited = before;
+  limited.rlim_cur = 8192;
+  auto old = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
+  hipFileIOParams_t params[] = {operation(4096, 0, 0, 0, hipFileBatchWrite),
+                                operation(6000, 4096, 4096, 1, hipFileBatchWrite),
+                                operation(100, 10096, 10096, 2, hipFileBatchWrite)};
+  expect(hipFileBatchIOSubmit(batch_, 3, params, 0), hipFileSuccess);
+  auto events = fetch(3, 3);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  ASSERT_EQ(events.size(), 3u);
+  std::sort(events.begin(), events.end(), [](auto& a, auto& b) { return a.cookie < b.cookie; });
+  EXPECT_EQ(events[0].status, hipFileComplete);
+  EXPECT_EQ(events[0].ret, 4096u);
+  EXPECT_EQ(events[1].status, hipFileComplete);
+  EXPECT_EQ(events[1].ret, 4096u);
+  EXPECT_EQ(events[2].status, hipFileFailed);
+  EXPECT_EQ(static_cast<ssize_t>(events[2].ret), -EFBIG);
+}
+
 TEST_F(Batch, MergesNeighboursAndGivesEachItsShare) {
   fill_file(pattern(50'000));
   std::vector<hipFileIOParams_t> params;

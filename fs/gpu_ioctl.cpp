@@ -231,18 +231,27 @@ int check_file(const Call& call) {
   return S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) ? 0 : ENODEV;
 }
 
-// The part of a request that IO and BATCH share; 0 and a request that is ready to run, or an errno.
+// What IO, BATCH and TAG share: whether this window of the file may go from or to this window of a buffer. 0 and the
+// buffer, or an errno.
+template <typename T>
+int check_windows(const Call& call, const OpenFile& file, const T& in, bool writing,
+                  std::shared_ptr<Buffer>& buffer) {
+  if (in.file_offset > kLargestOffset || in.length > kLargestOffset - in.file_offset) return EINVAL;
+  if (writing ? !file.writable() : !file.readable()) return EBADF;
+  if (writing && file.flags & O_APPEND) return EINVAL;
+  buffer = call.fs.buffers().find(in.buffer_id, file.id, file.opener);
+  if (!buffer) return ENOENT;
+  const uint64_t size = buffer->memory().length;
+  return in.buffer_offset > size || in.length > size - in.buffer_offset ? ERANGE : 0;
+}
+
+// 0 and a request that is ready to run, or an errno.
 template <typename T>
 int check_io(const Call& call, const OpenFile& file, const T& in, GpuIo& io) {
   if (in.op != HIPFILE_FUSE_OP_READ && in.op != HIPFILE_FUSE_OP_WRITE) return EINVAL;
-  if (in.file_offset > kLargestOffset || in.length > kLargestOffset - in.file_offset) return EINVAL;
   const bool writing = in.op == HIPFILE_FUSE_OP_WRITE;
-  if (writing ? !file.writable() : !file.readable()) return EBADF;
-  if (writing && file.flags & O_APPEND) return EINVAL;
-  auto buffer = call.fs.buffers().find(in.buffer_id, file.id, file.opener);
-  if (!buffer) return ENOENT;
-  const uint64_t size = buffer->memory().length;
-  if (in.buffer_offset > size || in.length > size - in.buffer_offset) return ERANGE;
+  std::shared_ptr<Buffer> buffer;
+  if (int error = check_windows(call, file, in, writing, buffer)) return error;
   io = {writing ? engine::Direction::write : engine::Direction::read,
         std::move(buffer),
         in.buffer_offset,
@@ -378,17 +387,11 @@ void serve_tag(const Call& call, const hipfile_fuse_tag& in) {
   if (int error = check_version(in.version)) return call.fail(error);
   if (in.flags & ~(HIPFILE_FUSE_TAG_TEE | HIPFILE_FUSE_TAG_WRITE) || !all_zero(in.reserved) || in.length == 0)
     return call.fail(EINVAL);
-  if (in.file_offset > kLargestOffset || in.length > kLargestOffset - in.file_offset)
-    return call.fail(EINVAL);
   if (int error = check_file(call)) return call.fail(error);
   auto file = call.file();
   const bool write = in.flags & HIPFILE_FUSE_TAG_WRITE;
-  if (write ? !file->writable() : !file->readable()) return call.fail(EBADF);
-  if (write && file->flags & O_APPEND) return call.fail(EINVAL);
-  auto buffer = call.fs.buffers().find(in.buffer_id, file->id, file->opener);
-  if (!buffer) return call.fail(ENOENT);
-  const uint64_t size = buffer->memory().length;
-  if (in.buffer_offset > size || in.length > size - in.buffer_offset) return call.fail(ERANGE);
+  std::shared_ptr<Buffer> buffer;
+  if (int error = check_windows(call, *file, in, write, buffer)) return call.fail(error);
   if (!file->sees_data) return call.fail(EOPNOTSUPP);
   auto tag = std::make_shared<Tag>();
   tag->buffer = buffer;

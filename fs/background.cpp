@@ -5,6 +5,12 @@
 
 namespace fs {
 
+void open_standard_descriptors() {
+  posix::Fd next;
+  do next = posix::Fd(open("/dev/null", O_RDWR));
+  while (next && next.get() <= STDERR_FILENO && next.release() >= 0);
+}
+
 posix::Result<Background> Background::start() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0) return posix::last_failure("make pipe");

@@ -5,6 +5,10 @@
 
 namespace fs {
 
+/// Opens /dev/null for those of standard input, output and error that are closed, so that no other file gets their
+/// numbers. To be called first of all.
+void open_standard_descriptors();
+
 class Background {
  public:
   /// Forks. In the parent it does not return: the process ends with the child's verdict. To be called before

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <fcntl.h>
 
 #include <atomic>
 #include <functional>
@@ -36,10 +37,11 @@ struct Tag {
 };
 
 struct Description {
-  explicit Description(std::shared_ptr<Node> n) : node(std::move(n)), id(next_id()) {}
+  Description(std::shared_ptr<Node> n, PathFd p) : node(std::move(n)), path(std::move(p)), id(next_id()) {}
   virtual ~Description() = default;
 
-  std::shared_ptr<Node> node;
+  const std::shared_ptr<Node> node;
+  const PathFd path;
   const DescriptionId id;
   std::optional<ProcessKey> opener;  ///< found out only where buffers were registered at that time
 
@@ -51,10 +53,10 @@ struct Description {
 };
 
 struct OpenFile : Description {
-  OpenFile(std::shared_ptr<Node> n, posix::Fd f, int open_flags)
-      : Description(std::move(n)), fd(std::move(f)), flags(open_flags) {}
+  /// Without `f` the file is opened for the daemon when it first needs it.
+  OpenFile(std::shared_ptr<Node> n, PathFd p, posix::Fd f, int open_flags)
+      : Description(std::move(n), std::move(p)), flags(open_flags), fd_(std::move(f)) {}
 
-  posix::Fd fd;
   const int flags;
   bool sees_data = false;  ///< reads and writes come to the daemon, so it can be tagged
 
@@ -68,10 +70,25 @@ struct OpenFile : Description {
     std::lock_guard lock(mutex);
     return tag;
   }
+  /// The open file; -1 with errno if it cannot be opened. Thread-safe.
+  int descriptor() {
+    std::lock_guard lock(fd_mutex_);
+    if (!fd_) fd_ = posix::Fd(open(posix::proc_path(path->get()).c_str(), daemon_flags(flags)));
+    return fd_.get();
+  }
+  /// Flags for the daemon's own open: without those that concern only names, or happen once.
+  static int daemon_flags(int flags) {
+    return (flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC;
+  }
+
+ private:
+  std::mutex fd_mutex_;
+  posix::Fd fd_;
 };
 
 struct OpenDirectory : Description {
-  OpenDirectory(std::shared_ptr<Node> n, DIR* d) : Description(std::move(n)), stream(d, closedir) {}
+  OpenDirectory(std::shared_ptr<Node> n, PathFd p, DIR* d)
+      : Description(std::move(n), std::move(p)), stream(d, closedir) {}
 
   std::mutex mutex;  ///< guards what follows: readers of one descriptor share a position
   std::unique_ptr<DIR, int (*)(DIR*)> stream;

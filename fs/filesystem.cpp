@@ -1,19 +1,42 @@
 #include "filesystem.h"
 
+#include <linux/magic.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <climits>
 #include <cstdlib>
+#include <cstring>
 
 namespace fs {
 namespace {
 
+constexpr unsigned kBlockingThreads = 16;
 constexpr auto kShutdownPatience = std::chrono::seconds(30);
 
 unsigned engine_threads(const Options& options) {
   return options.engine_threads ? options.engine_threads
                                 : std::max(4u, 2 * std::thread::hardware_concurrency());
+}
+
+// Half of what this process may have: open files and clients' buffers need theirs.
+size_t most_held_descriptors(const Options& options) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return std::min<size_t>(options.held_descriptors, limit.rlim_cur / 4);
+}
+
+// File systems without an operation of their own for close(2).
+bool is_local(const NodeTable& nodes) {
+  struct statfs st;
+  if (fstatfs(nodes.root()->path->get(), &st) < 0) return false;
+  constexpr std::array<uint32_t, 4> local{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC};
+  return std::find(local.begin(), local.end(), static_cast<uint32_t>(st.f_type)) != local.end();
 }
 
 // /run/hipfile-fuse for root, otherwise the user's own run-time directory.
@@ -37,11 +60,13 @@ void op_init(void* user_data, fuse_conn_info* connection) {
 
 }  // namespace
 
-Filesystem::Filesystem(Options options, posix::Fd source, const struct stat& st,
-                       std::shared_ptr<const gpu::Runtime> runtime)
+Filesystem::Filesystem(Options options, Source source, std::shared_ptr<const gpu::Runtime> runtime)
     : options_(std::move(options)),
-      nodes_(std::move(source), st),
-
+      own_mount_(source.own_mount),
+      nodes_(std::move(source.root), source.status, most_held_descriptors(options_)),
+      times_(cache_times(options_, false)),
+      unwatched_times_(times_),
+      closing_reports_(!is_local(nodes_)),
       engine_(std::move(runtime), options_.engine),
       executor_(engine_threads(options_)),
       watcher_([this](const ProcessKey& process) { forget_buffers(buffers_.process_ended(process)); }) {}
@@ -58,6 +83,30 @@ void Filesystem::start_handover() {
     spdlog::warn("no hand-over socket: {}", handover.error().text());
 }
 
+void Filesystem::start_watch() {
+  if (options_.cache != CachePolicy::automatic) return;
+  auto watch =
+      SourceWatch::start(nodes_.root()->path->get(), [this](const SourceEvent& e) { source_changed(e); });
+  if (!watch) return spdlog::info("names are believed for a second: {}", watch.error().text());
+  watch_ = std::move(*watch);
+  times_ = cache_times(options_, true);
+  backings_.keep_idle(true);
+}
+
+// On the watch's thread, which no request waits for: dropping a name waits for the directory's lock, and who holds that
+// may wait for an answer from here.
+void Filesystem::source_changed(const SourceEvent& event) {
+  if (event.lost) return session_->invalidate_all_names();
+  if (event.names) {
+    if (auto directory = nodes_.find_handle(event.directory)) {
+      session_->invalidate_name(directory->id, event.name);
+      session_->invalidate_directory(directory->id);
+    }
+  } else if (auto node = nodes_.find_handle(event.file.size ? event.file : event.directory)) {
+    session_->invalidate(node->id, 0, 0);
+  }
+}
+
 posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   ready_ = ready;
   start_handover();
@@ -71,14 +120,25 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   auto session = Session::mount(options_, ops, *this);
   if (!session) return tl::unexpected(session.error());
   session_ = std::move(*session);
+  backings_.use(*session_);
+  start_watch();
+  SourceCover cover;
+  if (options_.hide_source) {
+    auto put = SourceCover::put(options_.source);
+    if (!put) return tl::unexpected(put.error());
+    cover = std::move(*put);
+  }
   spdlog::info("{} on {}", options_.source, options_.mountpoint);
   int status = session_->loop();
   // Requests that are being carried out are answered while the kernel still listens. Should one hang in the kernel for
   // want of somebody to answer it, unmounting sets it free.
   executor_.cancel_all();
   executor_.wait_idle(kShutdownPatience);
+  if (blocking_) blocking_->wait_idle(kShutdownPatience);
   session_->unmount();
+  watch_.reset();
   executor_.stop();
+  if (blocking_) blocking_->stop();
   spdlog::info("unmounted {}", options_.mountpoint);
   if (status < 0) return posix::failure(-status, "serve " + options_.mountpoint);
   return {};
@@ -89,9 +149,54 @@ void Filesystem::forget_buffers(std::vector<std::shared_ptr<Buffer>> buffers) {
   executor_.submit([buffers = std::move(buffers)] {}, std::make_shared<engine::CancelToken>(), false);
 }
 
+void Filesystem::forget(NodeId id, uint64_t count) {
+  if (auto node = nodes_.forget(id, count)) backings_.forget(*node);
+}
+
+void Filesystem::may_block(engine::Executor::Job job) {
+  if (!session_->has_ring()) return job();
+  auto on_a_ready_thread = [job = std::move(job)] {
+    prepare_thread();
+    job();
+  };
+  std::call_once(blocking_made_,
+                 [this] { blocking_ = std::make_unique<engine::Executor>(kBlockingThreads); });
+  blocking_->submit(std::move(on_a_ready_thread), std::make_shared<engine::CancelToken>(), false);
+}
+
+posix::Result<Place> Filesystem::place(NodeId id) {
+  Place place{nodes_.find(id), nullptr};
+  if (!place.node) return posix::failure(ESTALE, "node " + std::to_string(id));
+  auto path = nodes_.open(*place.node);
+  if (!path) return tl::unexpected(path.error());
+  place.path = std::move(*path);
+  return place;
+}
+
+std::optional<Place> place_of(fuse_req_t request, fuse_ino_t id) {
+  auto place = filesystem_of(request).place(id);
+  if (place) return std::move(*place);
+  fuse_reply_err(request, place.error().code);
+  return std::nullopt;
+}
+
+void Filesystem::present(struct stat& st) {
+  if (st.st_dev == nodes_.root()->device) return;
+  std::lock_guard lock(devices_mutex_);
+  st.st_ino |= devices_.try_emplace(st.st_dev, devices_.size() + 1).first->second << 48;
+}
+
+std::string Filesystem::path_of(const posix::Fd& path) const {
+  char text[PATH_MAX] = {};
+  if (readlink(posix::proc_path(path.get()).c_str(), text, sizeof text - 1) < 0) return "";
+  // Below a mount of our own, paths begin at the source.
+  if (!own_mount_) return text;
+  return options_.source == "/" ? text : options_.source + (strcmp(text, "/") == 0 ? "" : text);
+}
+
 double Filesystem::attribute_seconds(Node& node) const {
   std::lock_guard lock(node.mutex);
-  return node.writable_handles > 0 ? 0.0 : options_.cache_seconds;
+  return node.writable_handles > 0 ? 0.0 : times_.attributes;
 }
 
 }  // namespace fs

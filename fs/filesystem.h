@@ -2,10 +2,12 @@
 #pragma once
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "backings.h"
 #include "buffers.h"
 #include "credentials.h"
 #include "description.h"
@@ -15,22 +17,39 @@
 #include "node_table.h"
 #include "options.h"
 #include "session.h"
+#include "source.h"
+#include "source_watch.h"
 
 namespace fs {
 
+/// A node with its file open, for as long as an operation takes.
+struct Place {
+  std::shared_ptr<Node> node;
+  PathFd path;
+  int fd() const { return path->get(); }
+  /// For calls that take only paths.
+  std::string name() const { return posix::proc_path(fd()); }
+};
+
 class Filesystem : public Connection {
  public:
-  /// `source`: O_PATH descriptor of the directory to show.
-  Filesystem(Options options, posix::Fd source, const struct stat& st,
-             std::shared_ptr<const gpu::Runtime> runtime);
+  Filesystem(Options options, Source source, std::shared_ptr<const gpu::Runtime> runtime);
   ~Filesystem();
 
   /// Mounts, serves until unmounted, and ends everything cleanly. `ready` is called once the mount is usable.
   posix::Result<void> serve(const std::function<void()>& ready);
 
   Session& session() { return *session_; }
+  const Session& session() const { return *session_; }
   const Options& options() const { return options_; }
   NodeTable& nodes() { return nodes_; }
+  Backings& backings() { return backings_; }
+  /// The kernel has forgotten `count` lookups.
+  void forget(NodeId id, uint64_t count);
+  /// Whether closing a file underneath can fail or take effect: on local file systems it does not.
+  bool closing_reports() const { return closing_reports_; }
+  /// ESTALE: there is no such node, or its file is gone.
+  posix::Result<Place> place(NodeId id);
   BufferTable& buffers() { return buffers_; }
   ProcessWatcher& watcher() { return watcher_; }
   engine::Executor& executor() { return executor_; }
@@ -40,27 +59,57 @@ class Filesystem : public Connection {
   void forget_buffers(std::vector<std::shared_ptr<Buffer>> buffers);
   /// From the init operation: the kernel is there.
   void started() { ready_(); }
+  bool serve_raw(RequestBytes request) override;
+  /// Runs what may wait for a disk: here, or elsewhere if this thread also has others' requests to serve.
+  void may_block(engine::Executor::Job job);
 
-  /// How long the kernel may believe a node's attributes: not at all while it can change without a request.
+  /// How long the kernel may believe what a directory says, and a node's attributes: not at all while it can change
+  /// without a request.
+  const CacheTimes& times_in(const Node& directory) const {
+    return directory.device == nodes_.root()->device ? times_ : unwatched_times_;
+  }
   double attribute_seconds(Node& node) const;
+  /// Gives an inode of a file system below the source a number that none of the source's own has.
+  void present(struct stat& st);
+  /// Whether changes of the source are noticed as they happen.
+  bool watches() const { return watch_ != nullptr; }
+  /// Whether lookups may cross into other file systems.
+  bool crosses() const { return options_.submounts; }
+  /// Where a file of the source lies for others, as far as anybody can say.
+  std::string path_of(const posix::Fd& path) const;
 
  private:
   void start_handover();
+  void start_watch();
+  void source_changed(const SourceEvent& event);
 
   const Options options_;
+  const bool own_mount_;
   NodeTable nodes_;
+  CacheTimes times_;
+  const CacheTimes unwatched_times_;
+  std::mutex devices_mutex_;
+  std::map<dev_t, uint64_t> devices_;  ///< below the source, numbered from 1
+  const bool closing_reports_;
+  Backings backings_;
   BufferTable buffers_;
   engine::Engine engine_;
-  engine::Executor executor_;
+  engine::Executor executor_;  ///< moves data for GPUs
+  std::once_flag blocking_made_;
+  std::unique_ptr<engine::Executor> blocking_;  ///< POSIX operations that a ring's thread may not wait for
   ProcessWatcher watcher_;
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<SourceWatch> watch_;
   std::function<void()> ready_;
 };
 
 inline Filesystem& filesystem_of(fuse_req_t request) {
   return *static_cast<Filesystem*>(static_cast<Connection*>(fuse_req_userdata(request)));
 }
+
+/// The node that a request names; otherwise the request is answered with the error.
+std::optional<Place> place_of(fuse_req_t request, fuse_ino_t id);
 
 /// An operation as libfuse calls it: on a thread that is ready for it, and nothing may be thrown into C.
 template <auto Operation>
@@ -103,17 +152,23 @@ void add_directory_operations(fuse_lowlevel_ops& ops);
 void add_ioctl_operation(fuse_lowlevel_ops& ops);
 
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
-int look_up(Filesystem& fs, const Node& parent, const char* name, fuse_entry_param& entry);
+int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);
 
 /// The same for a file that is open already, with O_PATH.
 int enter_node(Filesystem& fs, posix::Fd path, fuse_entry_param& entry);
 
+/// The node and the handle of a file just made, with everything an answer to the kernel needs. 0 or an errno.
+int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_entry_param& entry,
+                    OpenReply& open);
+/// Takes that back: the caller was gone before it got the handle.
+void leave_open_file(Filesystem& fs, const fuse_entry_param& entry, const OpenReply& open);
+
 /// The calling process, if it holds a registered buffer. Finding out costs file reads, so it is only done while there
 /// are buffers.
-std::optional<ProcessKey> opener_of(Filesystem& fs, fuse_req_t request);
+std::optional<ProcessKey> opener_of(Filesystem& fs, pid_t caller);
 
 /// Opens a handle for a node: decides on passthrough and visibility.
-OpenReply make_open_file(Filesystem& fs, fuse_req_t request, std::shared_ptr<Node> node, posix::Fd fd,
-                         int flags, bool created);
+OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix::Fd fd, int flags,
+                         bool created);
 
 }  // namespace fs

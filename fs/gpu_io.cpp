@@ -11,12 +11,12 @@ constexpr uint64_t kLong = 4 * 1024 * 1024;
 
 // A write by anyone but root takes the set-id bits away. The engine's threads may be root to the file system,
 // so it is done here.
-void drop_set_id_bits(const OpenFile& file, const Caller& caller) {
+void drop_set_id_bits(OpenFile& file, const Caller& caller) {
   struct stat st;
-  if (caller.uid == 0 || fstat(file.fd.get(), &st) < 0) return;
+  if (caller.uid == 0 || fstat(file.descriptor(), &st) < 0) return;
   mode_t drop = st.st_mode & S_ISUID;
   if (st.st_mode & S_IXGRP) drop |= st.st_mode & S_ISGID;
-  if (drop && fchmod(file.fd.get(), st.st_mode & ~drop & 07777) < 0)
+  if (drop && fchmod(file.descriptor(), st.st_mode & ~drop & 07777) < 0)
     spdlog::warn("set-id bits of inode {} stay: {}", file.node->inode, strerror(errno));
 }
 
@@ -43,7 +43,7 @@ void interrupted(fuse_req_t, void* token) { static_cast<engine::CancelToken*>(to
 posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, OpenFile& file) {
   std::lock_guard lock(file.mutex);
   if (file.file) return file.file;
-  auto copy = posix::duplicate(file.fd.get());
+  auto copy = posix::duplicate(file.descriptor());
   if (!copy) return tl::unexpected(copy.error());
   auto opened = storage::File::open(std::move(*copy), fs.engine().mounts());
   if (opened) file.file = *opened;

@@ -96,7 +96,7 @@ void serve_info(const Call& call, const hipfile_fuse_info& in) {
   out.capabilities = HIPFILE_FUSE_CAP_FD;
   if (runtime) out.capabilities |= HIPFILE_FUSE_CAP_HIP_IPC;
   if (call.fs.handover()) out.capabilities |= HIPFILE_FUSE_CAP_SOCKET;
-  if (call.fs.passthrough && !call.fs.backing_failed) out.capabilities |= HIPFILE_FUSE_CAP_PASSTHROUGH;
+  if (call.fs.session().passes_through()) out.capabilities |= HIPFILE_FUSE_CAP_PASSTHROUGH;
   if (call.fs.options().tag == TagPolicy::all) out.capabilities |= HIPFILE_FUSE_CAP_TAG_ALL;
   if (auto file = call.file(); file && file->sees_data) out.capabilities |= HIPFILE_FUSE_CAP_TAGGABLE;
   out.runtime = runtime_number(runtime);
@@ -108,9 +108,7 @@ void serve_info(const Call& call, const hipfile_fuse_info& in) {
   out.daemon_pid = static_cast<uint32_t>(getpid());
   if (runtime) copy_text(out.runtime_name, runtime->describe());
   if (call.fs.handover()) copy_text(out.socket_path, call.fs.handover()->path());
-  ssize_t n = readlink(posix::proc_path(call.description->node->path.get()).c_str(), out.backing_path,
-                       sizeof out.backing_path - 1);
-  out.backing_path[std::max<ssize_t>(n, 0)] = '\0';
+  copy_text(out.backing_path, call.fs.path_of(*call.description->path));
   call.answer(out);
 }
 
@@ -227,7 +225,7 @@ int check_file(const Call& call) {
   auto file = call.file();
   if (!file) return EISDIR;
   struct stat st;
-  if (fstat(file->fd.get(), &st) < 0) return errno;
+  if (fstat(file->descriptor(), &st) < 0) return errno;
   return S_ISREG(st.st_mode) || S_ISBLK(st.st_mode) ? 0 : ENODEV;
 }
 

@@ -1,5 +1,4 @@
-// The parts of the FUSE protocol that libfuse before 3.17 does not speak (Linux
-// include/uapi/linux/fuse.h, 7.45).
+// The parts of the FUSE protocol that not every libfuse from 3.14 on speaks (Linux include/uapi/linux/fuse.h, 7.45).
 #pragma once
 
 #include <linux/ioctl.h>
@@ -54,14 +53,57 @@ struct CreateOut {
 };
 static_assert(sizeof(OpenOut) == 16 && sizeof(CreateOut) == 144);
 
-inline constexpr uint32_t kOpInit = 26;
+struct SetxattrIn {
+  uint32_t size, flags, setxattr_flags, padding;
+};
+struct CreateIn {
+  uint32_t flags, mode, umask, open_flags;
+};
+struct StatxIn {
+  uint32_t getattr_flags, reserved;
+  uint64_t fh;
+  uint32_t sx_flags, sx_mask;
+};
+struct StatxTime {
+  int64_t sec;
+  uint32_t nsec;
+  int32_t reserved;
+};
+struct Statx {
+  uint32_t mask, blksize;
+  uint64_t attributes;
+  uint32_t nlink, uid, gid;
+  uint16_t mode, spare0;
+  uint64_t ino, size, blocks, attributes_mask;
+  StatxTime atime, btime, ctime, mtime;
+  uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
+  uint64_t spare2[14];
+};
+struct StatxOut {
+  uint64_t attr_valid;
+  uint32_t attr_valid_nsec, flags;
+  uint64_t spare[2];
+  Statx stat;
+};
+static_assert(sizeof(SetxattrIn) == 16 && sizeof(StatxIn) == 24 && sizeof(Statx) == 256 &&
+              sizeof(StatxOut) == 288);
 
+inline constexpr uint32_t kOpRead = 15, kOpWrite = 16, kOpFsync = 20, kOpSetxattr = 21, kOpFlush = 25,
+                          kOpInit = 26, kOpFsyncdir = 30, kOpSetlkw = 33, kOpIoctl = 39, kOpFallocate = 43,
+                          kOpCopyFileRange = 47, kOpTmpfile = 51, kOpStatx = 52, kOpCopyFileRange64 = 53;
+
+inline constexpr int32_t kNotifyIncEpoch = 8;
+
+inline constexpr uint32_t kSetxattrAclKillSgid = 1;
+
+inline constexpr uint64_t kInitSetxattrExt = 1ull << 29;
 inline constexpr uint64_t kInitHandleKillprivV2 = 1ull << 28;
 inline constexpr uint64_t kInitExt = 1ull << 30;
 inline constexpr uint64_t kInitWritebackCache = 1ull << 16;
 inline constexpr uint64_t kInitDirectIoAllowMmap = 1ull << 36;
 inline constexpr uint64_t kInitPassthrough = 1ull << 37;
 inline constexpr uint64_t kInitNoExportSupport = 1ull << 38;
+inline constexpr uint64_t kInitOverIoUring = 1ull << 41;
 
 inline constexpr uint32_t kOpenDirectIo = 1u << 0;
 inline constexpr uint32_t kOpenNoFlush = 1u << 5;
@@ -75,5 +117,24 @@ struct BackingMap {
 };
 inline constexpr unsigned long kIocBackingOpen = _IOW(229, 1, BackingMap);
 inline constexpr unsigned long kIocBackingClose = _IOW(229, 2, uint32_t);
+
+// FUSE over io_uring (Linux 6.14).
+struct RingEntryHeader {
+  uint64_t flags, commit_id;
+  uint32_t payload_size, padding;
+  uint64_t reserved;
+};
+struct RingRequestHeader {
+  char in_out[128];  ///< InHeader on the way in, OutHeader on the way out
+  char op_in[128];   ///< the operation's fixed arguments
+  RingEntryHeader entry;
+};
+struct RingCommand {
+  uint64_t flags, commit_id;
+  uint16_t queue;
+  uint8_t padding[6];
+};
+static_assert(sizeof(RingRequestHeader) == 288 && sizeof(RingCommand) == 24);
+inline constexpr uint32_t kRingRegister = 1, kRingCommitAndFetch = 2;
 
 }  // namespace fs::kernel

@@ -8,12 +8,14 @@
 #include <syslog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "background.h"
 #include "filesystem.h"
+#include "mount_helper.h"
 
 namespace {
 
@@ -22,7 +24,7 @@ constexpr char kAbout[] =
     "SOURCE; "
     "through ioctls (hipfile_fuse.h) file data goes to and from GPU memory.";
 
-// Every node holds a descriptor, so the limit is raised as far as it goes.
+// Nodes hold descriptors, so the limit is raised as far as it goes.
 void raise_descriptor_limit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -54,9 +56,8 @@ posix::Result<void> check_mountpoint(const std::string& path) {
 }
 
 posix::Result<void> run(fs::Options options) {
-  posix::Fd source(open(options.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct stat st;
-  if (!source || fstat(source.get(), &st) < 0) return posix::last_failure("source " + options.source);
+  auto source = fs::open_source(options);
+  if (!source) return tl::unexpected(source.error());
   if (auto checked = check_mountpoint(options.mountpoint); !checked) return checked;
   std::optional<fs::Background> background;
   if (!options.foreground) {
@@ -66,21 +67,38 @@ posix::Result<void> run(fs::Options options) {
   }
   if (auto started = start_log(options); !started) return started;
   raise_descriptor_limit();
+  fs::block_ending_signals();
   auto runtime = gpu::Runtime::load(options.runtime);
   if (!runtime && options.runtime != "auto") return tl::unexpected(runtime.error());
   if (runtime)
     spdlog::info("HIP runtime: {}", (*runtime)->describe());
   else
     spdlog::warn("{}: only memory by descriptor can be registered", runtime.error().text());
-  fs::Filesystem filesystem(options, std::move(source), st, runtime ? *runtime : nullptr);
+  fs::Filesystem filesystem(options, std::move(*source), runtime ? *runtime : nullptr);
   return filesystem.serve([&background] {
     if (background) background->ready();
   });
 }
 
+// A helper's call becomes the daemon's command line. Done already: the exit status.
+std::optional<int> act_as_helper(std::vector<std::string>& arguments) {
+  auto call = fs::parse_mount_call(arguments);
+  if (call.fake) return 0;
+  if (call.remount) {
+    execlp("mount", "mount", "-i", "-o", call.options.c_str(), call.directory.c_str(), nullptr);
+    return 1;
+  }
+  arguments = std::move(call.arguments);
+  return std::nullopt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  fs::open_standard_descriptors();
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (fs::is_mount_helper(argv[0]))
+    if (auto status = act_as_helper(arguments)) return *status;
   fs::Options options;
   std::vector<std::string> lists;
   CLI::App app(kAbout, "hipfile-fuse");
@@ -95,7 +113,12 @@ int main(int argc, char** argv) {
   app.add_flag("-d", options.debug_fuse, "print every FUSE request (stays in the foreground)");
   app.footer("Mount options:\n" + fs::mount_options_help() +
              "\nUnmount with umount MOUNTPOINT, fusermount3 -u MOUNTPOINT, or SIGTERM.");
-  CLI11_PARSE(app, argc, argv);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  }
   options.foreground |= options.debug_fuse;
   for (const auto& list : lists) {
     auto applied = fs::apply_mount_options(options, list);

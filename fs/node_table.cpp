@@ -1,9 +1,47 @@
 #include "node_table.h"
 
-namespace fs {
+#include <fcntl.h>
 
-NodeTable::NodeTable(posix::Fd root, const struct stat& st) : root_(std::make_shared<Node>()) {
-  root_->path = std::move(root);
+namespace fs {
+namespace {
+
+// file_handle ends in an array of unknown length.
+struct RawHandle {
+  file_handle head;
+  char bytes[sizeof(FileHandle::bytes)];
+};
+
+}  // namespace
+
+FileHandle FileHandle::of(int path_fd) {
+  RawHandle raw{};
+  raw.head.handle_bytes = sizeof raw.bytes;
+  int mount_id;
+  FileHandle handle;
+  if (name_to_handle_at(path_fd, "", &raw.head, &mount_id, AT_EMPTY_PATH) < 0) return handle;
+  handle.type = raw.head.handle_type;
+  handle.size = static_cast<uint8_t>(raw.head.handle_bytes);
+  std::copy_n(raw.head.f_handle, handle.size, handle.bytes.begin());
+  return handle;
+}
+
+posix::Result<posix::Fd> FileHandle::open(int mount_fd) const {
+  RawHandle raw{};
+  raw.head.handle_type = type;
+  raw.head.handle_bytes = size;
+  std::copy_n(bytes.begin(), size, raw.head.f_handle);
+  posix::Fd fd(open_by_handle_at(mount_fd, &raw.head, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return posix::last_failure("open file by its handle");
+  return fd;
+}
+
+NodeTable::NodeTable(posix::Fd root, const struct stat& st, size_t most_held)
+    : most_held_(most_held),
+      mount_(openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      root_(std::make_shared<Node>()) {
+  root_->handle = FileHandle::of(root.get());
+  handles_work_ = root_->handle.size > 0 && root_->handle.open(mount_.get());
+  root_->path = std::make_shared<const posix::Fd>(std::move(root));
   root_->device = st.st_dev;
   root_->inode = st.st_ino;
   root_->id = kRootId;
@@ -19,13 +57,47 @@ std::shared_ptr<Node> NodeTable::find(NodeId id) const {
   return slots_[slot].node;
 }
 
+std::shared_ptr<Node> NodeTable::find_inode(dev_t device, ino_t inode) const {
+  std::shared_lock lock(mutex_);
+  auto it = by_key_.find({device, inode});
+  return it == by_key_.end() ? nullptr : slots_[it->second].node;
+}
+
+std::shared_ptr<Node> NodeTable::find_handle(const FileHandle& handle) const {
+  if (handle.size == 0) return nullptr;
+  auto fd = handle.open(mount_.get());
+  struct stat st;
+  return fd && fstat(fd->get(), &st) == 0 ? find_inode(st.st_dev, st.st_ino) : nullptr;
+}
+
+// While a node holds its file the number cannot become another's.
+bool NodeTable::is_same(Node& node, int path_fd) const {
+  std::lock_guard lock(node.mutex);
+  return node.path || node.handle == FileHandle::of(path_fd);
+}
+
+void NodeTable::keep(Node& node, posix::Fd path, const struct stat& st) {
+  const size_t most = S_ISDIR(st.st_mode) && most_held_ <= SIZE_MAX / 2 ? 2 * most_held_ : most_held_;
+  if (handles_work_ && held_ >= most && st.st_dev == root_->device && st.st_nlink > 0)
+    node.handle = FileHandle::of(path.get());
+  if (node.handle.size > 0) {
+    by_handle_++;
+  } else {
+    node.path = std::make_shared<const posix::Fd>(std::move(path));
+    held_++;
+  }
+}
+
 std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) {
   std::unique_lock lock(mutex_);
   auto [it, fresh] = by_key_.try_emplace({st.st_dev, st.st_ino}, 0);
   if (!fresh) {
     Slot& slot = slots_[it->second];
-    slot.lookups++;
-    return slot.node;
+    // Otherwise the number has been given to a new file; the old one's node stays until it is forgotten.
+    if (is_same(*slot.node, path.get())) {
+      slot.lookups++;
+      return slot.node;
+    }
   }
   uint32_t index;
   if (free_.empty()) {
@@ -39,32 +111,58 @@ std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) 
   Slot& slot = slots_[index];
   slot.lookups = 1;
   slot.node = std::make_shared<Node>();
-  slot.node->path = std::move(path);
   slot.node->device = st.st_dev;
   slot.node->inode = st.st_ino;
   slot.node->id = static_cast<uint64_t>(slot.generation) << 32 | index;
+  keep(*slot.node, std::move(path), st);
   return slot.node;
 }
 
-void NodeTable::forget(NodeId id, uint64_t count) {
-  std::shared_ptr<Node> dropped;  // its descriptor is closed outside the lock
+posix::Result<PathFd> NodeTable::open(Node& node) const {
+  FileHandle handle;
+  {
+    std::lock_guard lock(node.mutex);
+    if (node.path) return node.path;
+    handle = node.handle;
+  }
+  auto fd = handle.open(mount_.get());
+  if (!fd) return tl::unexpected(fd.error());
+  return std::make_shared<const posix::Fd>(std::move(*fd));
+}
+
+void NodeTable::hold(posix::Fd path, const struct stat& st) {
+  auto node = find_inode(st.st_dev, st.st_ino);
+  if (!node || !is_same(*node, path.get())) return;
+  std::lock_guard lock(node->mutex);
+  if (node->path) return;
+  node->path = std::make_shared<const posix::Fd>(std::move(path));
+  held_++;
+  by_handle_--;
+}
+
+std::shared_ptr<Node> NodeTable::forget(NodeId id, uint64_t count) {
+  std::shared_ptr<Node> dropped;
   std::unique_lock lock(mutex_);
   uint32_t index = slot_of(id);
-  if (id == kRootId || index >= slots_.size()) return;
+  if (id == kRootId || index >= slots_.size()) return nullptr;
   Slot& slot = slots_[index];
-  if (!slot.node || slot.generation != generation_of(id)) return;
+  if (!slot.node || slot.generation != generation_of(id)) return nullptr;
   slot.lookups -= std::min(count, slot.lookups);
-  if (slot.lookups) return;
-  by_key_.erase({slot.node->device, slot.node->inode});
+  if (slot.lookups) return nullptr;
+  auto it = by_key_.find({slot.node->device, slot.node->inode});
+  if (it != by_key_.end() && it->second == index) by_key_.erase(it);
   dropped = std::move(slot.node);
   slot.node = nullptr;
   slot.generation++;
   free_.push_back(index);
+  std::lock_guard node_lock(dropped->mutex);
+  (dropped->path ? held_ : by_handle_)--;
+  return dropped;  // its descriptor is closed outside the lock
 }
 
 size_t NodeTable::size() const {
   std::shared_lock lock(mutex_);
-  return by_key_.size();
+  return slots_.size() - 1 - free_.size();
 }
 
 }  // namespace fs

@@ -4,6 +4,8 @@
 
 #include <sys/stat.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -18,33 +20,67 @@ namespace fs {
 using NodeId = uint64_t;
 inline constexpr NodeId kRootId = 1;
 
+/// An O_PATH descriptor: stays valid when the file is renamed or unlinked.
+using PathFd = std::shared_ptr<const posix::Fd>;
+
+/// A file by number and generation (name_to_handle_at(2)), which costs no descriptor and keeps nothing in memory.
+struct FileHandle {
+  int32_t type = 0;
+  uint8_t size = 0;  ///< 0: there is none
+  std::array<char, 27> bytes{};
+  bool operator==(const FileHandle&) const = default;
+
+  /// Empty if the file system has none, or longer ones.
+  static FileHandle of(int path_fd);
+  /// ESTALE: the file is gone. EPERM: CAP_DAC_READ_SEARCH is missing. `mount_fd`: any file of the file system, but not
+  /// open with O_PATH.
+  posix::Result<posix::Fd> open(int mount_fd) const;
+};
+
 struct Node {
-  posix::Fd path;  ///< O_PATH: stays valid when the file is renamed or unlinked
   dev_t device = 0;
   ino_t inode = 0;
   NodeId id = 0;
 
-  /// Open state, guarded by `mutex`. A backing id and the decision for passthrough hold while any handle is
-  /// open, because the kernel refuses to mix.
+  /// Guards what follows.
   std::mutex mutex;
+  PathFd path;  ///< null: opened when needed, by the handle
+  FileHandle handle;
+  /// A backing id and the decision for passthrough hold while any handle is open, because the kernel refuses to mix.
   unsigned open_handles = 0;
   unsigned writable_handles = 0;
   int32_t backing_id = 0;  ///< 0: this node's handles are served by the daemon
+  bool backing_idle = false, backing_used_again = false;
+  int64_t listed_ms = 0;  ///< when the kernel was last given the directory's entries
 };
 
 /// Thread-safe.
 class NodeTable {
  public:
-  NodeTable(posix::Fd root, const struct stat& st);
+  /// Nodes hold descriptors up to `most_held`, if handles can do in their place; directories, which are needed more
+  /// often, up to twice as many.
+  NodeTable(posix::Fd root, const struct stat& st, size_t most_held = SIZE_MAX);
 
   /// The node, or null for an id that is not (any more) in use.
   std::shared_ptr<Node> find(NodeId id) const;
   std::shared_ptr<Node> root() const { return root_; }
+  /// The node of an inode that the kernel knows, or null.
+  std::shared_ptr<Node> find_inode(dev_t device, ino_t inode) const;
   /// The node for what `path` has open, with one more lookup counted; `path` is dropped if the node exists.
   std::shared_ptr<Node> look_up(posix::Fd path, const struct stat& st);
-  /// The kernel has forgotten `count` lookups.
-  void forget(NodeId id, uint64_t count);
+  /// The file of a node. ESTALE: it has gone, not through the mount.
+  posix::Result<PathFd> open(Node& node) const;
+  /// The node of the file with this handle, if the kernel knows it.
+  std::shared_ptr<Node> find_handle(const FileHandle& handle) const;
+  /// Whether nodes live by their handles, so that removing their last name would lose them.
+  bool uses_handles() const { return by_handle_ > 0; }
+  /// Makes the node of this inode, if there is one, hold its descriptor: its name is about to go.
+  void hold(posix::Fd path, const struct stat& st);
+  /// The kernel has forgotten `count` lookups. Gives the node if that were all.
+  std::shared_ptr<Node> forget(NodeId id, uint64_t count);
   size_t size() const;
+  /// Descriptors that nodes hold.
+  size_t held() const { return held_; }
 
  private:
   struct Key {
@@ -62,12 +98,18 @@ class NodeTable {
   };
   static uint32_t slot_of(NodeId id) { return static_cast<uint32_t>(id); }
   static uint32_t generation_of(NodeId id) { return static_cast<uint32_t>(id >> 32); }
+  bool is_same(Node& node, int path_fd) const;
+  void keep(Node& node, posix::Fd path, const struct stat& st);
 
+  const size_t most_held_;
+  posix::Fd mount_;  ///< for opening by handle
+  bool handles_work_ = false;
   mutable std::shared_mutex mutex_;
   std::shared_ptr<Node> root_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   std::unordered_map<Key, uint32_t, KeyHash> by_key_;
+  std::atomic<size_t> held_{1}, by_handle_{0};
 };
 
 }  // namespace fs

@@ -1,5 +1,6 @@
 // Attributes of files, symbolic links, extended attributes, file system statistics.
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -12,26 +13,20 @@
 namespace fs {
 namespace {
 
-int status_of(const Node& node, struct stat& st) {
-  return fstatat(node.path.get(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
-}
-
-void reply_attributes(fuse_req_t request, Filesystem& fs, Node& node) {
+void reply_attributes(fuse_req_t request, const Place& place) {
   struct stat st;
-  if (status_of(node, st) < 0)
-    fuse_reply_err(request, errno);
-  else
-    fuse_reply_attr(request, &st, fs.attribute_seconds(node));
+  if (fstatat(place.fd(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+    return void(fuse_reply_err(request, errno));
+  Filesystem& fs = filesystem_of(request);
+  fs.present(st);
+  fuse_reply_attr(request, &st, fs.attribute_seconds(*place.node));
 }
 
 void op_getattr(fuse_req_t request, fuse_ino_t id, fuse_file_info*) {
-  Filesystem& fs = filesystem_of(request);
-  auto node = fs.nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  reply_attributes(request, fs, *node);
+  if (auto place = place_of(request, id)) reply_attributes(request, *place);
 }
 
-int set_times(const Node& node, const struct stat& wanted, int valid) {
+int set_times(const Place& place, const struct stat& wanted, int valid) {
   timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
   if (valid & FUSE_SET_ATTR_ATIME_NOW)
     times[0].tv_nsec = UTIME_NOW;
@@ -41,72 +36,68 @@ int set_times(const Node& node, const struct stat& wanted, int valid) {
     times[1].tv_nsec = UTIME_NOW;
   else if (valid & FUSE_SET_ATTR_MTIME)
     times[1] = wanted.st_mtim;
-  int status = utimensat(node.path.get(), "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
+  int status = utimensat(place.fd(), "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
   if (status < 0 && errno == EINVAL)  // kernels before 5.8 take no AT_EMPTY_PATH here
-    status = utimensat(AT_FDCWD, posix::proc_path(node.path.get()).c_str(), times, 0);
+    status = utimensat(AT_FDCWD, place.name().c_str(), times, 0);
   return status;
 }
 
-int set_attributes(fuse_req_t request, const Node& node, const OpenFile* file, const struct stat& wanted,
+int set_attributes(fuse_req_t request, const Place& place, OpenFile* file, const struct stat& wanted,
                    int valid) {
-  const std::string path = posix::proc_path(node.path.get());
+  const std::string path = place.name();
   if (valid & FUSE_SET_ATTR_MODE && chmod(path.c_str(), wanted.st_mode) < 0) return errno;
   if (valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
     uid_t uid = valid & FUSE_SET_ATTR_UID ? wanted.st_uid : static_cast<uid_t>(-1);
     gid_t gid = valid & FUSE_SET_ATTR_GID ? wanted.st_gid : static_cast<gid_t>(-1);
-    if (fchownat(node.path.get(), "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
+    if (fchownat(place.fd(), "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
   }
   if (valid & FUSE_SET_ATTR_SIZE) {
     AsWriter as(caller_of(request));
-    if (file ? ftruncate(file->fd.get(), wanted.st_size) < 0 : truncate(path.c_str(), wanted.st_size) < 0)
+    if (file ? ftruncate(file->descriptor(), wanted.st_size) < 0 : truncate(path.c_str(), wanted.st_size) < 0)
       return errno;
   }
   constexpr int kTimes =
       FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
-  if (valid & kTimes && set_times(node, wanted, valid) < 0) return errno;
+  if (valid & kTimes && set_times(place, wanted, valid) < 0) return errno;
   return 0;
 }
 
 void op_setattr(fuse_req_t request, fuse_ino_t id, struct stat* wanted, int valid, fuse_file_info* fi) {
-  Filesystem& fs = filesystem_of(request);
-  auto node = fs.nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  const OpenFile* file = fi ? &file_of(fi) : nullptr;  // the kernel sends it for ftruncate only
-  if (int error = set_attributes(request, *node, file, *wanted, valid))
+  auto place = place_of(request, id);
+  if (!place) return;
+  OpenFile* file = fi ? &file_of(fi) : nullptr;  // the kernel sends it for ftruncate only
+  if (int error = set_attributes(request, *place, file, *wanted, valid))
     fuse_reply_err(request, error);
   else
-    reply_attributes(request, fs, *node);
+    reply_attributes(request, *place);
 }
 
 void op_readlink(fuse_req_t request, fuse_ino_t id) {
-  auto node = filesystem_of(request).nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
+  auto place = place_of(request, id);
+  if (!place) return;
   char target[PATH_MAX + 1];
-  ssize_t n = readlinkat(node->path.get(), "", target, sizeof target - 1);
+  ssize_t n = readlinkat(place->fd(), "", target, sizeof target - 1);
   if (n < 0) return void(fuse_reply_err(request, errno));
   target[n] = '\0';
   fuse_reply_readlink(request, target);
 }
 
 void op_statfs(fuse_req_t request, fuse_ino_t id) {
-  auto node = filesystem_of(request).nodes().find(id);
+  auto place = place_of(request, id);
   struct statvfs st;
-  if (!node)
-    fuse_reply_err(request, ESTALE);
-  else if (fstatvfs(node->path.get(), &st) < 0)
+  if (!place) return;
+  if (fstatvfs(place->fd(), &st) < 0)
     fuse_reply_err(request, errno);
   else
     fuse_reply_statfs(request, &st);
 }
 
-// ------------------------------------------------------------------------------------------- extended
-// attributes
-
-// Both calls ask for the size first (size 0) or for the value.
-template <typename Get>
-void reply_xattr(fuse_req_t request, size_t size, Get get) {
+// Size 0 asks for the size.
+void op_getxattr(fuse_req_t request, fuse_ino_t id, const char* name, size_t size) {
+  auto place = place_of(request, id);
+  if (!place) return;
   std::vector<char> value(size);
-  ssize_t n = get(size ? value.data() : nullptr, size);
+  const ssize_t n = getxattr(place->name().c_str(), name, size ? value.data() : nullptr, size);
   if (n < 0)
     fuse_reply_err(request, errno);
   else if (size == 0)
@@ -115,34 +106,38 @@ void reply_xattr(fuse_req_t request, size_t size, Get get) {
     fuse_reply_buf(request, value.data(), static_cast<size_t>(n));
 }
 
-void op_getxattr(fuse_req_t request, fuse_ino_t id, const char* name, size_t size) {
-  auto node = filesystem_of(request).nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  reply_xattr(request, size, [&](char* value, size_t bytes) {
-    return getxattr(posix::proc_path(node->path.get()).c_str(), name, value, bytes);
-  });
+// Names that only an administrator may know of; the daemon is one, its caller need not be.
+std::string visible_names(const std::string& names, const Caller& caller) {
+  if (caller.uid == 0) return names;
+  std::string visible;
+  for (size_t at = 0; at < names.size();) {
+    const size_t end = names.find('\0', at) + 1;
+    if (names.compare(at, 8, "trusted.") != 0) visible.append(names, at, end - at);
+    at = end;
+  }
+  return visible;
 }
 
 void op_listxattr(fuse_req_t request, fuse_ino_t id, size_t size) {
-  auto node = filesystem_of(request).nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  reply_xattr(request, size, [&](char* value, size_t bytes) {
-    return listxattr(posix::proc_path(node->path.get()).c_str(), value, bytes);
-  });
-}
-
-void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
-                 int flags) {
-  auto node = filesystem_of(request).nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  int status = setxattr(posix::proc_path(node->path.get()).c_str(), name, value, size, flags);
-  fuse_reply_err(request, status < 0 ? errno : 0);
+  auto place = place_of(request, id);
+  if (!place) return;
+  std::string names(XATTR_LIST_MAX, '\0');
+  const ssize_t n = listxattr(place->name().c_str(), names.data(), names.size());
+  if (n < 0) return void(fuse_reply_err(request, errno));
+  names.resize(static_cast<size_t>(n));
+  names = visible_names(names, caller_of(request));
+  if (size == 0)
+    fuse_reply_xattr(request, names.size());
+  else if (names.size() > size)
+    fuse_reply_err(request, ERANGE);
+  else
+    fuse_reply_buf(request, names.data(), names.size());
 }
 
 void op_removexattr(fuse_req_t request, fuse_ino_t id, const char* name) {
-  auto node = filesystem_of(request).nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  int status = removexattr(posix::proc_path(node->path.get()).c_str(), name);
+  auto place = place_of(request, id);
+  if (!place) return;
+  int status = removexattr(place->name().c_str(), name);
   fuse_reply_err(request, status < 0 ? errno : 0);
 }
 
@@ -155,7 +150,6 @@ void add_attribute_operations(fuse_lowlevel_ops& ops) {
   ops.statfs = guard<op_statfs>;
   ops.getxattr = guard<op_getxattr>;
   ops.listxattr = guard<op_listxattr>;
-  ops.setxattr = guard<op_setxattr>;
   ops.removexattr = guard<op_removexattr>;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -13,17 +14,35 @@ namespace {
 
 bool is_dot(const char* name) { return !strcmp(name, ".") || !strcmp(name, ".."); }
 
+int64_t now_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+// The kernel may keep the entries where changes are noticed, for as long as it may also believe the attributes that came
+// with them: after that one listing with new attributes costs less than asking for each.
+void remember_listing(Filesystem& fs, Node& node, fuse_file_info& fi) {
+  if (!fs.watches() || node.device != fs.nodes().root()->device) return;
+  const int64_t now = now_ms();
+  const auto good_for = static_cast<int64_t>(fs.times_in(node).attributes * 1000);
+  std::lock_guard lock(node.mutex);
+  fi.cache_readdir = 1;
+  fi.keep_cache = now - node.listed_ms < good_for;
+  if (!fi.keep_cache) node.listed_ms = now;
+}
+
 void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
   Filesystem& fs = filesystem_of(request);
-  auto node = fs.nodes().find(id);
-  if (!node) return void(fuse_reply_err(request, ESTALE));
-  posix::Fd fd(openat(node->path.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto place = place_of(request, id);
+  if (!place) return;
+  posix::Fd fd(openat(place->fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* stream = fd ? fdopendir(fd.get()) : nullptr;
   if (!stream) return void(fuse_reply_err(request, errno));
   fd.release();
-  auto directory = std::make_shared<OpenDirectory>(node, stream);
-  directory->opener = opener_of(fs, request);
+  auto directory = std::make_shared<OpenDirectory>(place->node, place->path, stream);
+  directory->opener = opener_of(fs, fuse_req_ctx(request)->pid);
   fi->fh = to_handle(std::move(directory));
+  remember_listing(fs, *place->node, *fi);
   // If the caller is gone already, no release will come.
   if (fuse_reply_open(request, fi) == -ENOENT) drop_handle(fi);
 }
@@ -36,9 +55,11 @@ void op_releasedir(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
 }
 
 void op_fsyncdir(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
-  int fd = dirfd(directory_of(fi).stream.get());
-  int status = data_only ? fdatasync(fd) : fsync(fd);
-  fuse_reply_err(request, status < 0 ? errno : 0);
+  filesystem_of(request).may_block([request, data_only, description = description_of(fi)] {
+    const int fd = dirfd(static_cast<OpenDirectory&>(*description).stream.get());
+    const int status = data_only ? fdatasync(fd) : fsync(fd);
+    fuse_reply_err(request, status < 0 ? errno : 0);
+  });
 }
 
 // Adds one entry to `out`; false if it does not fit.
@@ -52,7 +73,7 @@ bool add_entry(fuse_req_t request, const OpenDirectory& directory, const dirent&
   entry.attr.st_mode = static_cast<mode_t>(DTTOIF(e.d_type));
   bool counted = plus && !is_dot(e.d_name);
   if (counted) {
-    int failed = look_up(fs, *directory.node, e.d_name, entry);
+    int failed = look_up(fs, {directory.node, directory.path}, e.d_name, entry);
     if (failed == ENOENT) return true;  // removed since it was listed
     if (failed) {                       // listed all the same; asking for it will say what is wrong
       counted = false;
@@ -66,7 +87,7 @@ bool add_entry(fuse_req_t request, const OpenDirectory& directory, const dirent&
   else
     needed = fuse_add_direntry(request, at, room, e.d_name, &entry.attr, e.d_off);
   if (needed > room) {
-    if (counted) fs.nodes().forget(entry.ino, 1);
+    if (counted) fs.forget(entry.ino, 1);
     return false;
   }
   used += needed;
@@ -74,7 +95,9 @@ bool add_entry(fuse_req_t request, const OpenDirectory& directory, const dirent&
 }
 
 void read_directory(fuse_req_t request, size_t size, off_t offset, fuse_file_info* fi, bool plus) {
-  OpenDirectory& directory = directory_of(fi);
+  // With the answer the client may close it, while we still hold its lock.
+  const auto held = description_of(fi);
+  auto& directory = static_cast<OpenDirectory&>(*held);
   std::vector<char> out(size);
   size_t used = 0;
   int error = 0;

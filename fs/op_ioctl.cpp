@@ -10,8 +10,8 @@
 namespace fs {
 namespace {
 
-int descriptor_of(const Description& description) {
-  if (auto* file = dynamic_cast<const OpenFile*>(&description)) return file->fd.get();
+int descriptor_of(Description& description) {
+  if (auto* file = dynamic_cast<OpenFile*>(&description)) return file->descriptor();
   return dirfd(static_cast<const OpenDirectory&>(description).stream.get());
 }
 

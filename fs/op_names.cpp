@@ -9,13 +9,21 @@
 namespace fs {
 namespace {
 
-void reply_name(fuse_req_t request, Filesystem& fs, const Node& parent, const char* name, int status) {
+constexpr int kOnlyLookingUp = 1;
+
+// `status`: what the system call returned that made the name.
+void reply_name(fuse_req_t request, const Place& parent, const char* name, int status) {
   if (status < 0) {
     fuse_reply_err(request, errno);
     return;
   }
   fuse_entry_param entry{};
-  int error = look_up(fs, parent, name, entry);
+  int error = look_up(filesystem_of(request), parent, name, entry);
+  if (error == ENOENT && status == kOnlyLookingUp) {
+    entry = {};  // inode 0: the kernel remembers that there is nothing
+    entry.entry_timeout = filesystem_of(request).times_in(*parent.node).absence;
+    if (entry.entry_timeout > 0) error = 0;
+  }
   if (error)
     fuse_reply_err(request, error);
   else
@@ -25,35 +33,31 @@ void reply_name(fuse_req_t request, Filesystem& fs, const Node& parent, const ch
 void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
 
 void op_lookup(fuse_req_t request, fuse_ino_t parent_id, const char* name) {
-  Filesystem& fs = filesystem_of(request);
-  auto parent = fs.nodes().find(parent_id);
-  if (!parent) return void(fuse_reply_err(request, ESTALE));
-  reply_name(request, fs, *parent, name, 0);
+  if (auto parent = place_of(request, parent_id)) reply_name(request, *parent, name, kOnlyLookingUp);
 }
 
 void op_forget(fuse_req_t request, fuse_ino_t id, uint64_t count) {
-  filesystem_of(request).nodes().forget(id, count);
+  filesystem_of(request).forget(id, count);
   fuse_reply_none(request);
 }
 
 void op_forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets) {
-  NodeTable& nodes = filesystem_of(request).nodes();
-  for (size_t i = 0; i < count; i++) nodes.forget(forgets[i].ino, forgets[i].nlookup);
+  Filesystem& fs = filesystem_of(request);
+  for (size_t i = 0; i < count; i++) fs.forget(forgets[i].ino, forgets[i].nlookup);
   fuse_reply_none(request);
 }
 
 // As the caller, so that the new file is his. `make` gets the directory and returns what its system call returned.
 template <typename Make>
 void make_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, bool with_umask, Make make) {
-  Filesystem& fs = filesystem_of(request);
-  auto parent = fs.nodes().find(parent_id);
-  if (!parent) return void(fuse_reply_err(request, ESTALE));
+  auto parent = place_of(request, parent_id);
+  if (!parent) return;
   int status;
   {
     AsCreator as(caller_of(request), with_umask);
-    status = make(parent->path.get());
+    status = make(parent->fd());
   }
-  reply_name(request, fs, *parent, name, status);
+  reply_name(request, *parent, name, status);
 }
 
 void op_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
@@ -67,18 +71,27 @@ void op_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const
 }
 
 void op_link(fuse_req_t request, fuse_ino_t id, fuse_ino_t parent_id, const char* name) {
-  Filesystem& fs = filesystem_of(request);
-  auto node = fs.nodes().find(id), parent = fs.nodes().find(parent_id);
-  if (!node || !parent) return void(fuse_reply_err(request, ESTALE));
-  int status = linkat(AT_FDCWD, posix::proc_path(node->path.get()).c_str(), parent->path.get(), name,
-                      AT_SYMLINK_FOLLOW);
-  reply_name(request, fs, *parent, name, status);
+  auto place = place_of(request, id);
+  if (!place) return;
+  auto parent = place_of(request, parent_id);
+  if (!parent) return;
+  int status = linkat(AT_FDCWD, place->name().c_str(), parent->fd(), name, AT_SYMLINK_FOLLOW);
+  reply_name(request, *parent, name, status);
+}
+
+// A node that lives by its handle holds its file from now on: the name may be the last, and the file still be in use.
+void keep_named(Filesystem& fs, const Place& parent, const char* name) {
+  if (!fs.nodes().uses_handles()) return;
+  posix::Fd path(openat(parent.fd(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (path && fstat(path.get(), &st) == 0) fs.nodes().hold(std::move(path), st);
 }
 
 void remove_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, int flags) {
-  auto parent = filesystem_of(request).nodes().find(parent_id);
-  if (!parent) return void(fuse_reply_err(request, ESTALE));
-  reply_status(request, unlinkat(parent->path.get(), name, flags));
+  auto parent = place_of(request, parent_id);
+  if (!parent) return;
+  keep_named(filesystem_of(request), *parent, name);
+  reply_status(request, unlinkat(parent->fd(), name, flags));
 }
 void op_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
   remove_name(request, parent, name, 0);
@@ -89,31 +102,36 @@ void op_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
 
 void op_rename(fuse_req_t request, fuse_ino_t from_id, const char* from, fuse_ino_t to_id, const char* to,
                unsigned flags) {
-  NodeTable& nodes = filesystem_of(request).nodes();
-  auto from_parent = nodes.find(from_id), to_parent = nodes.find(to_id);
-  if (!from_parent || !to_parent) return void(fuse_reply_err(request, ESTALE));
-  long status = syscall(SYS_renameat2, from_parent->path.get(), from, to_parent->path.get(), to, flags);
+  auto from_parent = place_of(request, from_id);
+  if (!from_parent) return;
+  auto to_parent = place_of(request, to_id);
+  if (!to_parent) return;
+  if (!(flags & (RENAME_NOREPLACE | RENAME_EXCHANGE))) keep_named(filesystem_of(request), *to_parent, to);
+  long status = syscall(SYS_renameat2, from_parent->fd(), from, to_parent->fd(), to, flags);
   reply_status(request, static_cast<int>(status));
 }
 
 }  // namespace
 
-int look_up(Filesystem& fs, const Node& parent, const char* name, fuse_entry_param& entry) {
-  // Not into what is mounted below the source: another file system, or even this mount, where asking would be asking
-  // ourselves.
+int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry) {
+  // Without a mount of our own, not into what is mounted below the source: another file system, or even this mount,
+  // where asking would be asking ourselves.
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_XDEV;
-  posix::Fd path(static_cast<int>(syscall(SYS_openat2, parent.path.get(), name, &how, sizeof how)));
+  if (!fs.crosses()) how.resolve = RESOLVE_NO_XDEV;
+  posix::Fd path(static_cast<int>(syscall(SYS_openat2, parent.fd(), name, &how, sizeof how)));
   if (!path) return errno;
-  return enter_node(fs, std::move(path), entry);
+  int error = enter_node(fs, std::move(path), entry);
+  entry.entry_timeout = fs.times_in(*parent.node).names;
+  return error;
 }
 
 int enter_node(Filesystem& fs, posix::Fd path, fuse_entry_param& entry) {
   if (fstatat(path.get(), "", &entry.attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
   auto node = fs.nodes().look_up(std::move(path), entry.attr);
+  fs.present(entry.attr);
   entry.ino = node->id;
-  entry.entry_timeout = fs.options().cache_seconds;
+  entry.entry_timeout = fs.times_in(*node).names;
   entry.attr_timeout = fs.attribute_seconds(*node);
   return 0;
 }

@@ -46,8 +46,8 @@ const std::vector<Definition>& definitions() {
          return v == "auto" || v == "amd" || v == "software" || v.find('/') != std::string::npos;
        }},
       {"tag", "registered|direct|all",
-       "which opens can be tagged: those of processes that hold a registered buffer; "
-       "also those with O_DIRECT (default); every one",
+       "which opens can be tagged: those of processes that hold a registered buffer (default); "
+       "also those with O_DIRECT; every one",
        [](Options& o, const std::string& v) {
          if (v == "registered") return o.tag = TagPolicy::registered, true;
          if (v == "direct") return o.tag = TagPolicy::direct, true;
@@ -64,10 +64,34 @@ const std::vector<Definition>& definitions() {
       {"passthrough", "on|off",
        "kernel passthrough for ordinary opens (default on, needs root and Linux 6.9)",
        [](Options& o, const std::string& v) { return parse_switch(v, o.passthrough); }},
-      {"cache", "SECONDS", "how long the kernel may believe names and attributes (default 1)",
+      {"uring", "auto|on|off", "requests over io_uring (default auto: where fuse.enable_uring=Y, Linux 6.14)",
        [](Options& o, const std::string& v) {
+         bool on = false;
+         if (v != "auto" && !parse_switch(v, on)) return false;
+         o.uring = v == "auto" ? Switch::automatic : on ? Switch::on : Switch::off;
+         return true;
+       }},
+      {"cache", "auto|never|always|SECONDS",
+       "how long the kernel may believe names and attributes (default auto: names until the source changes "
+       "if that "
+       "can be watched, which needs root; the rest for 1 second)",
+       [](Options& o, const std::string& v) {
+         o.cache = v == "auto"     ? CachePolicy::automatic
+                   : v == "never"  ? CachePolicy::never
+                   : v == "always" ? CachePolicy::always
+                                   : CachePolicy::seconds;
+         if (o.cache != CachePolicy::seconds) return true;
          return parse_number(v, o.cache_seconds) && o.cache_seconds >= 0 && o.cache_seconds <= 86400;
        }},
+      {"submounts", "on|off", "show what is mounted below SOURCE (default off)",
+       [](Options& o, const std::string& v) { return parse_switch(v, o.submounts); }},
+      {"hide_source", "on|off",
+       "cover SOURCE while mounted, so that its files and those of the mount are not taken for different "
+       "ones",
+       [](Options& o, const std::string& v) { return parse_switch(v, o.hide_source); }},
+      {"fds", "N",
+       "descriptors held for known files (default 16384); further files are known by their handles",
+       [](Options& o, const std::string& v) { return parse_number(v, o.held_descriptors); }},
       {"threads", "N", "GPU requests moved at the same time (default: twice the CPUs, at least 4)",
        [](Options& o, const std::string& v) {
          return parse_number(v, o.engine_threads) && o.engine_threads >= 1 && o.engine_threads <= 1024;
@@ -104,20 +128,39 @@ const std::vector<Definition>& definitions() {
 
 // Taken by the kernel or libfuse as they are.
 bool handed_on(const std::string& name) {
-  constexpr std::array known{"ro",      "rw",        "nosuid",     "suid",        "nodev",
-                             "dev",     "noexec",    "exec",       "noatime",     "nodiratime",
-                             "sync",    "dirsync",   "fsname",     "allow_other", "allow_root",
-                             "context", "fscontext", "defcontext", "rootcontext", "max_read"};
+  constexpr std::array known{"ro",         "rw",          "nosuid",      "suid",    "nodev",
+                             "dev",        "noexec",      "exec",        "sync",    "async",
+                             "dirsync",    "fsname",      "allow_other", "context", "fscontext",
+                             "defcontext", "rootcontext", "allow_root",  "max_read"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 
-// Meant for mount(8), systemd or the reader of fstab.
+// Meant for mount(8), systemd or the reader of fstab; or said by the kernel of a mount that is there.
 bool ignored(const std::string& name) {
-  constexpr std::array known{"defaults",    "auto",     "noauto", "user",    "nouser",   "users",
-                             "owner",       "group",    "nofail", "_netdev", "relatime", "norelatime",
-                             "strictatime", "lazytime", "atime",  "remount"};
-  return name.rfind("x-", 0) == 0 || name.rfind("comment", 0) == 0 ||
+  constexpr std::array known{
+      "defaults", "auto",       "noauto",   "user",     "nouser",   "users",
+      "owner",    "group",      "nofail",   "_netdev",  "lazytime", "nolazytime",
+      "remount",  "silent",     "loud",     "iversion", "mand",     "nomand",
+      "user_id",  "noiversion", "rootmode", "group_id", "subtype",  "default_permissions"};
+  return name.rfind("x-", 0) == 0 || name.rfind("X-", 0) == 0 || name.rfind("comment", 0) == 0 ||
          std::find(known.begin(), known.end(), name) != known.end();
+}
+
+// When reading leaves a trace. The last one counts.
+bool set_times_option(Options& options, const std::string& name) {
+  if (name == "noatime")
+    options.access_times = AccessTimes::never;
+  else if (name == "relatime" || name == "atime" || name == "nostrictatime")
+    options.access_times = AccessTimes::relative;
+  else if (name == "strictatime" || name == "norelatime")
+    options.access_times = AccessTimes::always;
+  else if (name == "nodiratime" || name == "diratime")
+    options.directory_access_times = name == "diratime";
+  else if (name == "nosymfollow" || name == "symfollow")
+    options.follow_links = name == "symfollow";
+  else
+    return false;
+  return true;
 }
 
 }  // namespace
@@ -133,7 +176,9 @@ posix::Result<void> apply_mount_options(Options& options, const std::string& lis
     std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
     auto definition = std::find_if(definitions().begin(), definitions().end(),
                                    [&](const Definition& d) { return d.name == name; });
-    if (definition != definitions().end()) {
+    if (set_times_option(options, name)) {
+      if (name == "noatime") options.fuse_options.push_back(item);
+    } else if (definition != definitions().end()) {
       if (!definition->set(options, value))
         return posix::failure(EINVAL,
                               "mount option " + item + " (expected " + name + "=" + definition->values + ")");
@@ -146,6 +191,21 @@ posix::Result<void> apply_mount_options(Options& options, const std::string& lis
   if (options.engine.pool_bytes < options.engine.slot_bytes)
     return posix::failure(EINVAL, "mount option pool is smaller than one slot");
   return {};
+}
+
+CacheTimes cache_times(const Options& options, bool watched) {
+  constexpr double kHour = 3600, kDay = 86400;
+  switch (options.cache) {
+    case CachePolicy::never:
+      return {0, 0, 0};
+    case CachePolicy::always:
+      return {kDay, kDay, kDay};
+    case CachePolicy::seconds:
+      return {options.cache_seconds, options.cache_seconds, options.cache_seconds};
+    case CachePolicy::automatic:
+      break;
+  }
+  return watched ? CacheTimes{kHour, kHour, 1} : CacheTimes{1, 1, 1};
 }
 
 std::string mount_options_help() {

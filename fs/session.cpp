@@ -1,7 +1,9 @@
 #include "session.h"
 
+#include <linux/magic.h>
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -19,93 +21,21 @@
 namespace fs {
 namespace {
 
-// One backing layer underneath: enough for ext4, xfs and tmpfs.
-constexpr uint32_t kStackDepth = 1;
+// The largest request or reply: what libfuse agrees on with the kernel.
+constexpr size_t kLargest = size_t{1} << 20;
 
-#if !HIPFILE_NATIVE_PASSTHROUGH
-// libfuse before 3.17 does not know passthrough: the INIT exchange is completed on its way through.
-// Everything else passes unchanged.
-ssize_t read_hook(int fd, void* buffer, size_t length, void* user_data) {
-  ssize_t n = read(fd, buffer, length);
-  if (n < static_cast<ssize_t>(sizeof(kernel::InHeader))) return n;
-  auto* in = static_cast<kernel::InHeader*>(buffer);
-  if (in->opcode == kernel::kOpInit &&
-      n >= static_cast<ssize_t>(sizeof(kernel::InHeader) + sizeof(kernel::InitIn))) {
-    auto* init = reinterpret_cast<kernel::InitIn*>(in + 1);
-    uint64_t flags = init->flags;
-    if (flags & kernel::kInitExt) flags |= static_cast<uint64_t>(init->flags2) << 32;
-    auto* connection = static_cast<Connection*>(user_data);
-    connection->kernel_flags = flags;
-    connection->init_unique = in->unique;
-  }
-  return n;
+constexpr unsigned kBackgroundRequests = 64;
+
+// How many layers may lie underneath: more than one only where it is needed, because the kernel allows two in all and
+// the mount may itself be a layer of an overlay.
+uint32_t stack_depth(const std::string& source) {
+  struct statfs st;
+  if (statfs(source.c_str(), &st) < 0) return 1;
+  const auto type = static_cast<uint32_t>(st.f_type);
+  return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC ? 2 : 1;
 }
 
-void complete_init(Connection& connection, kernel::InitOut& out) {
-  const uint64_t offered = connection.kernel_flags;
-  uint64_t flags = out.flags | static_cast<uint64_t>(out.flags2) << 32;
-  if (connection.want_passthrough && offered & kernel::kInitPassthrough &&
-      !(flags & kernel::kInitWritebackCache)) {
-    flags |= kernel::kInitPassthrough;
-    out.max_stack_depth = kStackDepth;
-    connection.passthrough = true;
-  }
-  flags |= offered &
-           (kernel::kInitHandleKillprivV2 | kernel::kInitDirectIoAllowMmap | kernel::kInitNoExportSupport);
-  if (offered & kernel::kInitExt) flags |= kernel::kInitExt;
-  out.flags = static_cast<uint32_t>(flags);
-  out.flags2 = static_cast<uint32_t>(flags >> 32);
-}
-
-ssize_t write_hook(int fd, iovec* parts, int count, void* user_data) {
-  auto* connection = static_cast<Connection*>(user_data);
-  uint64_t expected = connection->init_unique.load(std::memory_order_relaxed);
-  if (expected) {
-    auto* out = static_cast<kernel::OutHeader*>(parts[0].iov_base);
-    if (out->unique == expected && out->error == 0 && count == 2 &&
-        parts[1].iov_len >= sizeof(kernel::InitOut)) {
-      connection->init_unique = 0;
-      complete_init(*connection, *static_cast<kernel::InitOut*>(parts[1].iov_base));
-    }
-  }
-  return writev(fd, parts, count);
-}
-
-ssize_t splice_hook(int in, off_t* in_offset, int out, off_t* out_offset, size_t length, unsigned flags,
-                    void*) {
-  return splice(in, in_offset, out, out_offset, length, flags);
-}
-
-void split_seconds(double seconds, uint64_t& whole, uint32_t& nanoseconds) {
-  whole = static_cast<uint64_t>(seconds);
-  nanoseconds = static_cast<uint32_t>((seconds - static_cast<double>(whole)) * 1e9);
-}
-
-kernel::EntryOut to_kernel(const fuse_entry_param& e) {
-  kernel::EntryOut out{};
-  out.nodeid = e.ino;
-  out.generation = e.generation;
-  split_seconds(e.entry_timeout, out.entry_valid, out.entry_valid_nsec);
-  split_seconds(e.attr_timeout, out.attr_valid, out.attr_valid_nsec);
-  const struct stat& s = e.attr;
-  out.attr.ino = s.st_ino;
-  out.attr.size = static_cast<uint64_t>(s.st_size);
-  out.attr.blocks = static_cast<uint64_t>(s.st_blocks);
-  out.attr.atime = static_cast<uint64_t>(s.st_atim.tv_sec);
-  out.attr.mtime = static_cast<uint64_t>(s.st_mtim.tv_sec);
-  out.attr.ctime = static_cast<uint64_t>(s.st_ctim.tv_sec);
-  out.attr.atimensec = static_cast<uint32_t>(s.st_atim.tv_nsec);
-  out.attr.mtimensec = static_cast<uint32_t>(s.st_mtim.tv_nsec);
-  out.attr.ctimensec = static_cast<uint32_t>(s.st_ctim.tv_nsec);
-  out.attr.mode = s.st_mode;
-  out.attr.nlink = static_cast<uint32_t>(s.st_nlink);
-  out.attr.uid = s.st_uid;
-  out.attr.gid = s.st_gid;
-  out.attr.rdev = static_cast<uint32_t>(s.st_rdev);
-  out.attr.blksize = static_cast<uint32_t>(s.st_blksize);
-  return out;
-}
-#else
+#if HIPFILE_NATIVE_PASSTHROUGH
 fuse_file_info to_file_info(const OpenReply& open) {
   fuse_file_info fi{};
   fi.fh = open.handle;
@@ -150,6 +80,45 @@ std::string fuse_option_list(const Options& options) {
 
 }  // namespace
 
+void split_seconds(double seconds, uint64_t& whole, uint32_t& nanoseconds) {
+  whole = static_cast<uint64_t>(seconds);
+  nanoseconds = static_cast<uint32_t>((seconds - static_cast<double>(whole)) * 1e9);
+}
+
+kernel::EntryOut to_kernel(const fuse_entry_param& e) {
+  kernel::EntryOut out{};
+  out.nodeid = e.ino;
+  out.generation = e.generation;
+  split_seconds(e.entry_timeout, out.entry_valid, out.entry_valid_nsec);
+  split_seconds(e.attr_timeout, out.attr_valid, out.attr_valid_nsec);
+  const struct stat& s = e.attr;
+  out.attr.ino = s.st_ino;
+  out.attr.size = static_cast<uint64_t>(s.st_size);
+  out.attr.blocks = static_cast<uint64_t>(s.st_blocks);
+  out.attr.atime = static_cast<uint64_t>(s.st_atim.tv_sec);
+  out.attr.mtime = static_cast<uint64_t>(s.st_mtim.tv_sec);
+  out.attr.ctime = static_cast<uint64_t>(s.st_ctim.tv_sec);
+  out.attr.atimensec = static_cast<uint32_t>(s.st_atim.tv_nsec);
+  out.attr.mtimensec = static_cast<uint32_t>(s.st_mtim.tv_nsec);
+  out.attr.ctimensec = static_cast<uint32_t>(s.st_ctim.tv_nsec);
+  out.attr.mode = s.st_mode;
+  out.attr.nlink = static_cast<uint32_t>(s.st_nlink);
+  out.attr.uid = s.st_uid;
+  out.attr.gid = s.st_gid;
+  out.attr.rdev = static_cast<uint32_t>(s.st_rdev);
+  out.attr.blksize = static_cast<uint32_t>(s.st_blksize);
+  return out;
+}
+/// What libfuse calls instead of the system calls on its descriptor.
+struct Hooks {
+  static ssize_t on_read(int fd, void* buffer, size_t length, void*) { return read(fd, buffer, length); }
+  static ssize_t on_write(int, iovec* parts, int count, void* user_data);
+  static ssize_t on_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t length,
+                           unsigned flags, void*) {
+    return splice(in, in_offset, out, out_offset, length, flags);
+  }
+};
+
 Caller caller_of(fuse_req_t request) {
   const fuse_ctx* c = fuse_req_ctx(request);
   return {c->uid, c->gid, c->umask};
@@ -159,7 +128,8 @@ posix::Result<std::unique_ptr<Session>> Session::mount(const Options& options,
                                                        const fuse_lowlevel_ops& operations,
                                                        Connection& connection) {
   std::unique_ptr<Session> s(new Session(options, connection));
-  connection.want_passthrough = options.passthrough;
+  connection.session = s.get();
+  s->stack_depth_ = stack_depth(options.source);  // now: later the path may lead to the mount
   std::string list = fuse_option_list(options);
   fuse_args arguments = FUSE_ARGS_INIT(0, nullptr);
   fuse_opt_add_arg(&arguments, "hipfile-fuse");
@@ -169,7 +139,6 @@ posix::Result<std::unique_ptr<Session>> Session::mount(const Options& options,
   s->session_ = fuse_session_new(&arguments, &operations, sizeof operations, &connection);
   fuse_opt_free_args(&arguments);
   if (!s->session_) return posix::failure(EINVAL, "start FUSE session with options " + list);
-  if (fuse_set_signal_handlers(s->session_) != 0) return posix::failure(EINVAL, "set signal handlers");
   errno = 0;
   if (fuse_session_mount(s->session_, options.mountpoint.c_str()) != 0)
     return posix::failure(errno ? errno : EIO, "mount " + options.source + " on " + options.mountpoint);
@@ -180,66 +149,138 @@ posix::Result<std::unique_ptr<Session>> Session::mount(const Options& options,
 
 Session::~Session() {
   unmount();
-  if (!session_) return;
-  fuse_remove_signal_handlers(session_);
-  fuse_session_destroy(session_);
+  if (session_) fuse_session_destroy(session_);
+  connection_.session = nullptr;
 }
 
 void Session::unmount() {
   if (mounted_) fuse_session_unmount(session_);
   mounted_ = false;
+  if (ring_) ring_->stop();  // it holds the device, too
 }
 
 void Session::install_hooks() {
-#if !HIPFILE_NATIVE_PASSTHROUGH
+#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 18)
   static fuse_custom_io io{};
-  io.read = read_hook;
-  io.writev = write_hook;
-  io.splice_receive = splice_hook;
-  io.splice_send = splice_hook;
-  if (fuse_session_custom_io(session_, &io, fuse_session_fd(session_)) != 0)
-    spdlog::warn("this libfuse takes no hooks: no kernel passthrough");
+  io.read = Hooks::on_read;
+  io.writev = Hooks::on_write;
+  io.splice_receive = Hooks::on_splice;
+  io.splice_send = Hooks::on_splice;
+  hooked_ = fuse_session_custom_io(session_, &io, fuse_session_fd(session_)) == 0;
+  if (!hooked_) spdlog::warn("this libfuse takes no hooks: no kernel passthrough, no io_uring");
 #endif
 }
 
-void Session::negotiate(fuse_conn_info* c) const {
-  const unsigned wanted = FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS |
-                          FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
-                          FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
-                          FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_ASYNC_DIO | FUSE_CAP_AUTO_INVAL_DATA |
-                          FUSE_CAP_IOCTL_DIR;
+void Session::negotiate(fuse_conn_info* c) {
+  unsigned wanted = FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS |
+                    FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC |
+                    FUSE_CAP_ASYNC_DIO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_IOCTL_DIR;
+  // An answer by splice cannot go into a ring; what splice saves matters only where the daemon serves data.
+  if (options_.uring == Switch::off) wanted |= FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE;
+  c->max_background = kBackgroundRequests;
 #if HIPFILE_NATIVE_PASSTHROUGH
   for (unsigned bit = 1; bit; bit <<= 1)
     if (wanted & bit) fuse_set_feature_flag(c, bit);
   fuse_set_feature_flag(c, FUSE_CAP_HANDLE_KILLPRIV_V2);
   fuse_set_feature_flag(c, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);
   fuse_set_feature_flag(c, FUSE_CAP_NO_EXPORT_SUPPORT);
+  fuse_set_feature_flag(c, FUSE_CAP_SETXATTR_EXT);
   fuse_unset_feature_flag(c, FUSE_CAP_WRITEBACK_CACHE);
   if (options_.passthrough && fuse_set_feature_flag(c, FUSE_CAP_PASSTHROUGH)) {
-    c->max_backing_stack_depth = kStackDepth - 1;  // libfuse adds one
-    connection_.passthrough = true;
+    c->max_backing_stack_depth = stack_depth_ - 1;  // libfuse adds one
+    passthrough_ = true;
   }
 #else
   c->want |= c->capable & wanted;
-  c->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV);
+  c->want &=
+      ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_SPLICE_READ);
 #endif
 }
 
 int Session::loop() {
-  fuse_loop_config* config = fuse_loop_cfg_create();
-  fuse_loop_cfg_set_max_threads(config, std::max(10u, 2 * std::thread::hardware_concurrency()));
-  int status = fuse_session_loop_mt(session_, config);
-  fuse_loop_cfg_destroy(config);
-  return status;
+  RequestLoop loop(fuse_session_fd(session_), kLargest, [this](RequestBytes request) { serve(request); });
+  return loop.run();
+}
+
+void Session::serve(RequestBytes request) {
+  const auto& in = *reinterpret_cast<const kernel::InHeader*>(request.data());
+  if (in.opcode == kernel::kOpInit) note_init(request);
+  if (connection_.serve_raw(request)) return;
+  fuse_buf buffer{};
+  buffer.mem = request.data();
+  buffer.size = request.size();
+  fuse_session_process_buf(session_, &buffer);
+}
+
+void Session::note_init(RequestBytes request) {
+  if (request.size() < sizeof(kernel::InHeader) + sizeof(kernel::InitIn)) return;
+  const auto& in = *reinterpret_cast<const kernel::InHeader*>(request.data());
+  const auto& init = *reinterpret_cast<const kernel::InitIn*>(&in + 1);
+  offered_ = init.flags;
+  if (init.flags & kernel::kInitExt) offered_ |= static_cast<uint64_t>(init.flags2) << 32;
+  init_unique_ = in.unique;
+}
+
+// Completes what libfuse answers by what it does not know.
+void Session::complete_init(kernel::InitOut& out) {
+  uint64_t flags = out.flags | static_cast<uint64_t>(out.flags2) << 32;
+#if !HIPFILE_NATIVE_PASSTHROUGH
+  if (options_.passthrough && offered_ & kernel::kInitPassthrough && !(flags & kernel::kInitWritebackCache)) {
+    flags |= kernel::kInitPassthrough;
+    out.max_stack_depth = stack_depth_;
+    passthrough_ = true;
+  }
+  flags |= offered_ & (kernel::kInitHandleKillprivV2 | kernel::kInitDirectIoAllowMmap |
+                       kernel::kInitNoExportSupport | kernel::kInitSetxattrExt);
+#endif
+  start_ring(flags);
+  flags |= offered_ & kernel::kInitExt;
+  out.flags = static_cast<uint32_t>(flags);
+  out.flags2 = static_cast<uint32_t>(flags >> 32);
+}
+
+void Session::start_ring(uint64_t& flags) {
+  if (options_.uring == Switch::off) return;
+  if (!(offered_ & kernel::kInitOverIoUring)) {
+    if (options_.uring == Switch::on)
+      spdlog::warn("no FUSE over io_uring: needs Linux 6.14 and the module parameter fuse.enable_uring=Y");
+    return;
+  }
+  auto ring = Ring::create(kLargest, [this](RequestBytes request) { serve(request); });
+  if (!ring) return spdlog::warn("no FUSE over io_uring: {}", ring.error().text());
+  ring_ = std::move(*ring);
+  flags |= kernel::kInitOverIoUring;
+}
+
+// Sends an answer, or a notification, the way that its request came.
+ssize_t Session::send(iovec* parts, int count) {
+  ssize_t total = 0;
+  for (int i = 0; i < count; i++) total += static_cast<ssize_t>(parts[i].iov_len);
+  auto& out = *static_cast<kernel::OutHeader*>(parts[0].iov_base);
+  const uint64_t init = init_unique_.load(std::memory_order_relaxed);
+  if (init && out.unique == init) {
+    init_unique_ = 0;
+    if (out.error == 0 && count == 2 && parts[1].iov_len >= sizeof(kernel::InitOut))
+      complete_init(*static_cast<kernel::InitOut*>(parts[1].iov_base));
+    const ssize_t written = writev(fuse_session_fd(session_), parts, count);
+    if (written > 0 && ring_) ring_->start(fuse_session_fd(session_));
+    return written;
+  }
+  if (ring_ && ring_->answer(parts, count)) return total;
+  return writev(fuse_session_fd(session_), parts, count);
+}
+
+ssize_t Hooks::on_write(int, iovec* parts, int count, void* user_data) {
+  return static_cast<Connection*>(user_data)->session->send(parts, count);
 }
 
 int32_t Session::open_backing(int path_fd) {
-  if (!connection_.passthrough) return 0;
+  if (!passthrough_) return 0;
   kernel::BackingMap map{path_fd, 0, 0};
   AsNobody weak;
   int id = ioctl(fuse_session_fd(session_), kernel::kIocBackingOpen, &map);
   if (id > 0) return id;
-  if (!connection_.backing_failed.exchange(true))
+  if (!backing_failed_.exchange(true))
     spdlog::warn("kernel passthrough refused: {}; the daemon serves file data itself", strerror(errno));
   return 0;
 }
@@ -270,11 +311,37 @@ int Session::reply_create(fuse_req_t request, const fuse_entry_param& entry, con
 #endif
 }
 
+int Session::reply_raw(uint64_t unique, int error, const void* data, size_t size) {
+  kernel::OutHeader out{static_cast<uint32_t>(sizeof out + size), -error, unique};
+  iovec parts[] = {{&out, sizeof out}, {const_cast<void*>(data), size}};
+  return send(parts, size ? 2 : 1) < 0 ? -errno : 0;
+}
+
+int Session::reply_raw_create(uint64_t unique, const fuse_entry_param& entry, const OpenReply& open) {
+  const kernel::CreateOut out{to_kernel(entry), {open.handle, open.flags, open.backing_id}};
+  return reply_raw(unique, 0, &out, sizeof out);
+}
+
 void Session::invalidate(fuse_ino_t id, off_t offset, off_t length) const {
   if (length == 0)
     fuse_lowlevel_notify_inval_inode(session_, id, -1, 0);
   else
     fuse_lowlevel_notify_inval_inode(session_, id, offset, length);
+}
+
+void Session::invalidate_name(fuse_ino_t directory, std::string_view name) const {
+  fuse_lowlevel_notify_inval_entry(session_, directory, std::string(name).c_str(), name.size());
+}
+
+void Session::invalidate_directory(fuse_ino_t directory) const {
+  fuse_lowlevel_notify_inval_inode(session_, directory, 0, 0);
+}
+
+void Session::invalidate_all_names() {
+  kernel::OutHeader out{sizeof out, kernel::kNotifyIncEpoch, 0};
+  iovec part{&out, sizeof out};
+  if (send(&part, 1) < 0)
+    spdlog::error("changes of the source were missed, and names cannot be dropped: {}", strerror(errno));
 }
 
 }  // namespace fs

@@ -54,7 +54,7 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   if (share.error) {
     // At or past the end of the file a read is at end of file, wherever the window lies.
     struct stat st;
-    if (direction == engine::Direction::read && fstat(file->fd.get(), &st) == 0 && S_ISREG(st.st_mode) &&
+    if (direction == engine::Direction::read && fstat(file->descriptor(), &st) == 0 && S_ISREG(st.st_mode) &&
         offset >= static_cast<uint64_t>(st.st_size))
       return void(fuse_reply_buf(request, nullptr, 0));
     return void(fuse_reply_err(request, share.error));

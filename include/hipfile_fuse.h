@@ -251,9 +251,9 @@ struct hipfile_fuse_batch {
  *   end of file read(2) returns 0 as ever. Without TAG_WRITE, writes are ordinary. So are mappings, splice(2) and
  *   sendfile(2): they go through a page cache that others share, and get the file's bytes.
  *
- * Errors: EOPNOTSUPP  this descriptor's reads do not pass the daemon. It must have been opened with O_DIRECT, or by a
- *                     process that already held a registered buffer, or on a mount with tag=all; reopening it through
- *                     /proc/self/fd/N after REGISTER mends that
+ * Errors: EOPNOTSUPP  this descriptor's reads do not pass the daemon. It must have been opened by a process
+ *                     that already held a registered buffer, or with O_DIRECT on a mount with tag=direct, or on one
+ *                     with tag=all; reopening it through /proc/self/fd/N after REGISTER mends that
  *         EBUSY       already tagged
  *         EBADF       not open for reading; or, with TAG_WRITE, not open for writing
  *         ENOENT, ERANGE, EISDIR, ENODEV, EINVAL  as for IO; EINVAL also for length 0

@@ -28,18 +28,6 @@ class Daemon : public Mounted {
     posix::Fd fd(open(source(name).c_str(), O_RDWR | O_CREAT, 0644));
     ASSERT_EQ(ftruncate(fd.get(), size), 0);
   }
-  static std::string program(const char* name) {
-    return std::filesystem::canonical("/proc/self/exe").parent_path().string() + "/" + name;
-  }
-  // Exit status and what the command printed on both outputs.
-  static std::pair<int, std::string> shell(const std::string& command) {
-    FILE* p = popen((command + " 2>&1").c_str(), "r");
-    std::string out;
-    char part[256];
-    while (size_t n = fread(part, 1, sizeof part, p)) out.append(part, n);
-    int status = pclose(p);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
-  }
 };
 
 TEST_F(Daemon, EndsCleanlyBySignal) {
@@ -339,29 +327,6 @@ TEST_F(Daemon, MappingsAndSendfileOfATaggedDescriptorGetTheFilesBytes) {
     root.reset();
     unmount();
   }
-}
-
-TEST_F(Daemon, DoesNotEnterWhatIsMountedBelowTheSource) {
-  ASSERT_EQ(mkdir(source("below").c_str(), 0755), 0);
-  make_file("a", {'a'});
-  ASSERT_EQ(::mount("none", source("below").c_str(), "tmpfs", 0, nullptr), 0);
-  mount();
-  struct stat st;
-  EXPECT_EQ(stat(mounted("below").c_str(), &st), -1);
-  EXPECT_EQ(errno, EXDEV);
-  auto [status, names] = shell("ls " + mount_);
-  EXPECT_NE(names.find("below"), std::string::npos);
-  EXPECT_NE(names.find("a"), std::string::npos);
-  umount2(source("below").c_str(), MNT_DETACH);
-}
-
-TEST_F(Daemon, AMountPointInsideTheSourceDoesNotRecurse) {
-  ASSERT_EQ(mkdir(source("mnt").c_str(), 0755), 0);
-  ASSERT_EQ(shell(program("hipfile-fuse") + " " + source_ + " " + source("mnt")).first, 0);
-  struct stat st;
-  EXPECT_EQ(stat(source("mnt/mnt").c_str(), &st), -1);
-  EXPECT_EQ(errno, EXDEV);
-  EXPECT_EQ(shell("umount " + source("mnt")).first, 0);
 }
 
 TEST_F(Daemon, TheUsersMountFlagsWin) {

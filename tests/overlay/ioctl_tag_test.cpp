@@ -101,19 +101,14 @@ TEST_F(Ioctl, WithoutTheWriteFlagWritesAreOrdinary) {
   EXPECT_EQ(memcmp(&file_bytes("data")[3000000], "mine", 4), 0);
 }
 
-TEST_F(Ioctl, WhichDescriptorsCanBeTagged) {
+TEST_F(Ioctl, ADescriptorCanBeTaggedOnceItIsReopenedByAProcessWithABuffer) {
   SharedMemory memory(1 << 20);
   posix::Fd ordinary = open_file(), direct = open_file(O_RDONLY | O_DIRECT);
   uint64_t on_ordinary = register_fd(ordinary.get(), memory);
-  uint64_t on_direct = register_fd(direct.get(), memory);
-  EXPECT_EQ(try_tag(ordinary.get(), make_tag(on_ordinary, 0, 0, 100)), EOPNOTSUPP);
-  EXPECT_FALSE(info(ordinary.get()).capabilities & HIPFILE_FUSE_CAP_TAGGABLE);
-  EXPECT_EQ(try_tag(direct.get(), make_tag(on_direct, 0, 0, 1 << 20)), 0);
-  char* aligned = static_cast<char*>(aligned_alloc(4096, 8192));
-  EXPECT_EQ(pread(direct.get(), aligned, 8192, 4096), 8192);
-  EXPECT_EQ(memcmp(memory.data() + 4096, &kBytes[4096], 8192), 0);
-  free(aligned);
-  // Reopening after registering mends it.
+  for (const auto* fd : {&ordinary, &direct}) {
+    EXPECT_EQ(try_tag(fd->get(), make_tag(on_ordinary, 0, 0, 100)), fd == &ordinary ? EOPNOTSUPP : ENOENT);
+    EXPECT_FALSE(info(fd->get()).capabilities & HIPFILE_FUSE_CAP_TAGGABLE);
+  }
   posix::Fd again(open(posix::proc_path(ordinary.get()).c_str(), O_RDONLY));
   hipfile_fuse_register attach{};
   attach.version = HIPFILE_FUSE_ABI_VERSION;
@@ -122,6 +117,20 @@ TEST_F(Ioctl, WhichDescriptorsCanBeTagged) {
   attach.buffer_id = on_ordinary;
   ASSERT_EQ(try_register(again.get(), attach), 0);
   EXPECT_EQ(try_tag(again.get(), make_tag(on_ordinary, 0, 0, 100)), 0);
+}
+
+TEST_F(Ioctl, WithTagDirectWhatWasOpenedWithODirectCanBeTagged) {
+  unmount();
+  mount("tag=direct");
+  SharedMemory memory(1 << 20);
+  posix::Fd direct = open_file(O_RDONLY | O_DIRECT);
+  EXPECT_TRUE(info(direct.get()).capabilities & HIPFILE_FUSE_CAP_TAGGABLE);
+  uint64_t id = register_fd(direct.get(), memory);
+  EXPECT_EQ(try_tag(direct.get(), make_tag(id, 0, 0, 1 << 20)), 0);
+  char* aligned = static_cast<char*>(aligned_alloc(4096, 8192));
+  EXPECT_EQ(pread(direct.get(), aligned, 8192, 4096), 8192);
+  EXPECT_EQ(memcmp(memory.data() + 4096, &kBytes[4096], 8192), 0);
+  free(aligned);
 }
 
 TEST_F(Ioctl, RefusesBadTags) {

@@ -1,6 +1,7 @@
 #include "mounted.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -20,7 +21,44 @@ namespace stdfs = std::filesystem;
 
 std::string program_directory() { return stdfs::canonical("/proc/self/exe").parent_path().string(); }
 
-int shell(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()); }
+int run(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()); }
+
+// The kernel's permission for FUSE over io_uring, for as long as any test program wants it.
+class UringParameter {
+ public:
+  UringParameter() : lock_(open("/run/lock/hipfile-fuse-tests", O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    flock(lock_.get(), LOCK_SH);
+    const char before = get();
+    if (before != 'N') {
+      allowed_ = before == 'Y';
+      return;
+    }
+    set('Y');
+    allowed_ = get() == 'Y';
+    if (allowed_ && pwrite(lock_.get(), "N", 1, 0) != 1) abort();
+  }
+  ~UringParameter() {
+    char before = 0;
+    if (flock(lock_.get(), LOCK_EX | LOCK_NB) < 0) return;  // the last one to go does it
+    if (pread(lock_.get(), &before, 1, 0) == 1 && before == 'N') set('N');
+    if (ftruncate(lock_.get(), 0) < 0) abort();
+  }
+  UringParameter(const UringParameter&) = delete;
+  UringParameter& operator=(const UringParameter&) = delete;
+  explicit operator bool() const { return allowed_; }
+
+ private:
+  static constexpr char kPath[] = "/sys/module/fuse/parameters/enable_uring";
+  static char get() {
+    char value = 0;
+    std::ifstream(kPath) >> value;
+    return value;
+  }
+  static void set(char value) { std::ofstream(kPath) << value; }
+
+  posix::Fd lock_;
+  bool allowed_ = false;
+};
 
 bool is_mounted(const std::string& path) {
   struct stat inside, outside;
@@ -46,9 +84,9 @@ Volume::Volume() {
   chmod(base, 0755);
   image_ = std::string(base) + ".img";
   std::string make = fs == "xfs" ? "mkfs.xfs -q " : "mkfs.ext4 -q -F ";
-  if (shell("truncate -s 4G " + image_) || shell(make + image_)) {
+  if (run("truncate -s 4G " + image_) || run(make + image_)) {
     problem_ = "mkfs." + fs + " failed";
-  } else if (shell("mount -o loop " + image_ + " " + base)) {
+  } else if (run("mount -o loop " + image_ + " " + base)) {
     problem_ = "cannot mount " + fs + " on a loop device";
   } else {
     path_ = base;
@@ -60,7 +98,7 @@ Volume::Volume() {
 
 Volume::~Volume() {
   if (path_.empty()) return;
-  if (shell("umount " + path_)) shell("umount -l " + path_);
+  if (run("umount " + path_)) run("umount -l " + path_);
   unlink(image_.c_str());
   rmdir(path_.c_str());
 }
@@ -89,6 +127,10 @@ void Mounted::TearDown() {
 }
 
 void Mounted::mount(const std::string& options) {
+  if (options.find("uring=on") != std::string::npos) {
+    static UringParameter allowed;
+    if (!allowed) GTEST_SKIP() << "needs Linux 6.14 and the right to set fuse.enable_uring";
+  }
   const std::string program = program_directory() + "/hipfile-fuse";
   const std::string all =
       "log=debug,log_file=" + directory_ + "/log" + (options.empty() ? "" : "," + options);
@@ -130,6 +172,17 @@ int Mounted::unmount() {
     umount2(mount_.c_str(), MNT_DETACH);
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string Mounted::program(const std::string& name) { return program_directory() + "/" + name; }
+
+std::pair<int, std::string> Mounted::shell(const std::string& command) {
+  FILE* p = popen(("{ " + command + "; } 2>&1").c_str(), "r");
+  std::string out;
+  char part[256];
+  while (size_t n = fread(part, 1, sizeof part, p)) out.append(part, n);
+  const int status = pclose(p);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
 }
 
 std::string Mounted::log() const {

@@ -43,6 +43,10 @@ class Mounted : public testing::Test {
   std::string source(const std::string& name) const { return source_ + "/" + name; }
   std::string mounted(const std::string& name) const { return mount_ + "/" + name; }
   std::string log() const;
+  /// Exit status and what the command printed on both outputs.
+  static std::pair<int, std::string> shell(const std::string& command);
+  /// A program of the build.
+  static std::string program(const std::string& name);
   pid_t daemon() const { return daemon_; }
 
   /// Makes a file under the mount.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "mounted.h"
 
@@ -261,11 +262,101 @@ TEST_P(Posix, AStrangersWriteTakesSetIdBitsAway) {
   EXPECT_EQ(st.st_mode & 07777, 0777u);
 }
 
+TEST_P(Posix, FilesWithoutANameGetOneLater) {
+  posix::Fd fd(open(mount_.c_str(), O_TMPFILE | O_RDWR, 0640));
+  ASSERT_TRUE(fd) << strerror(errno);
+  ASSERT_EQ(write(fd.get(), "late", 4), 4);
+  struct stat st;
+  ASSERT_EQ(fstat(fd.get(), &st), 0);
+  EXPECT_EQ(st.st_nlink, 0u);
+  ASSERT_EQ(linkat(AT_FDCWD, posix::proc_path(fd.get()).c_str(), AT_FDCWD, mounted("named").c_str(),
+                   AT_SYMLINK_FOLLOW),
+            0);
+  EXPECT_EQ(file_bytes("named"), std::vector<char>({'l', 'a', 't', 'e'}));
+  ASSERT_EQ(fstat(fd.get(), &st), 0);
+  EXPECT_EQ(st.st_nlink, 1u);
+  EXPECT_EQ(st.st_mode & 0777, 0640u);
+}
+
+TEST_P(Posix, StatxTellsWhenAFileWasMade) {
+  make_file("x", {'1'});
+  struct statx a, b;
+  ASSERT_EQ(statx(AT_FDCWD, source("x").c_str(), 0, STATX_BASIC_STATS | STATX_BTIME, &a), 0);
+  ASSERT_EQ(statx(AT_FDCWD, mounted("x").c_str(), 0, STATX_BASIC_STATS | STATX_BTIME, &b), 0);
+  ASSERT_TRUE(b.stx_mask & STATX_BTIME);
+  EXPECT_EQ(a.stx_btime.tv_sec, b.stx_btime.tv_sec);
+  EXPECT_EQ(a.stx_btime.tv_nsec, b.stx_btime.tv_nsec);
+  EXPECT_EQ(a.stx_ino, b.stx_ino);
+}
+
+TEST_P(Posix, AGroupsWriteKeepsItsLockingBit) {
+  make_file("lockable", {'1'});
+  ASSERT_EQ(chown(source("lockable").c_str(), 1000, 1001), 0);
+  ASSERT_EQ(chmod(source("lockable").c_str(), 02666), 0);
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              int fd = open(mounted("lockable").c_str(), O_WRONLY);
+              return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : errno;
+            }),
+            0);
+  struct stat st;
+  ASSERT_EQ(stat(source("lockable").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 02666u);
+}
+
+// Listing and closing at once from many sides: the daemon holds no lock of what is closed.
+TEST_P(Posix, DirectoriesMayCloseWhileTheyAreListed) {
+  for (int i = 0; i < 20; i++) make_file("f" + std::to_string(i), {});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; t++)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 400; i++) {
+        DIR* d = opendir(mount_.c_str());
+        if (!d) return;
+        readdir(d);
+        closedir(d);
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(access(mounted("f0").c_str(), F_OK), 0);
+}
+
+// Version 2, then user:: rwx, group:: r-x, mask:: rwx, other:: ---, with user 1001 rwx.
+constexpr unsigned char kAccessList[] = {2,    0,    0,    0,    1,    0,    7,    0,    0xff, 0xff, 0xff,
+                                         0xff, 2,    0,    7,    0,    0xe9, 3,    0,    0,    4,    0,
+                                         5,    0,    0xff, 0xff, 0xff, 0xff, 0x10, 0,    7,    0,    0xff,
+                                         0xff, 0xff, 0xff, 0x20, 0,    0,    0,    0xff, 0xff, 0xff, 0xff};
+
+TEST_P(Posix, AnAccessListSetByAStrangerToTheGroupTakesSetGroupIdAway) {
+  make_file("acl", {'1'});
+  ASSERT_EQ(chown(source("acl").c_str(), 1000, 5000), 0);
+  ASSERT_EQ(chmod(source("acl").c_str(), 02755), 0);
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              return setxattr(mounted("acl").c_str(), "system.posix_acl_access", kAccessList,
+                              sizeof kAccessList, 0)
+                         ? errno
+                         : 0;
+            }),
+            0);
+  struct stat st;
+  ASSERT_EQ(stat(source("acl").c_str(), &st), 0);
+  EXPECT_FALSE(st.st_mode & S_ISGID);
+  // And the list counts: user 1001 may write.
+  EXPECT_EQ(in_child([&] {
+              if (setgid(2000) || setuid(1001)) return 9;
+              return open(mounted("acl").c_str(), O_RDWR) < 0 ? errno : 0;
+            }),
+            0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Mount, Posix,
-                         testing::Values("passthrough=on", "passthrough=off", "tag=all", "cache=0"),
+                         testing::Values("passthrough=on", "passthrough=off", "tag=all", "cache=never",
+                                         "cache=always", "fds=0", "uring=on", "uring=on,passthrough=off"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '=', '_');
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
                            return name;
                          });
 

@@ -7,7 +7,7 @@ namespace {
 TEST(MountOptions, HaveUsefulDefaults) {
   fs::Options o;
   ASSERT_TRUE(fs::apply_mount_options(o, ""));
-  EXPECT_EQ(o.tag, fs::TagPolicy::direct);
+  EXPECT_EQ(o.tag, fs::TagPolicy::registered);
   EXPECT_TRUE(o.passthrough);
   EXPECT_EQ(o.runtime, "auto");
 }

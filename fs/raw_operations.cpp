@@ -1,0 +1,137 @@
+// Operations that libfuse 3.14 does not know, or not whole: O_TMPFILE, statx, and setxattr with the flag that asks for
+// the set-group-id bit to go.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "filesystem.h"
+
+namespace fs {
+namespace {
+
+struct RawRequest {
+  Filesystem& fs;
+  const kernel::InHeader& header;
+  std::span<const char> arguments;
+
+  template <typename T>
+  const T* fixed() const {
+    return arguments.size() < sizeof(T) ? nullptr : reinterpret_cast<const T*>(arguments.data());
+  }
+  posix::Result<Place> place() const { return fs.place(header.nodeid); }
+  Caller caller(mode_t umask) const { return {header.uid, header.gid, umask}; }
+  void fail(int error) const { fs.session().reply_raw(header.unique, error); }
+};
+
+void tmpfile(const RawRequest& request) {
+  const auto* in = request.fixed<kernel::CreateIn>();
+  auto parent = request.place();
+  if (!in || !parent) return request.fail(in ? parent.error().code : EINVAL);
+  posix::Fd fd;
+  int error;
+  const int flags = static_cast<int>(in->flags);
+  {
+    AsCreator as(request.caller(in->umask), true);
+    fd = posix::Fd(openat(parent->fd(), ".", flags | O_TMPFILE | O_CLOEXEC, in->mode));
+    error = errno;
+  }
+  if (!fd) return request.fail(error);
+  fuse_entry_param entry{};
+  OpenReply open;
+  error =
+      enter_open_file(request.fs, std::move(fd), flags, static_cast<pid_t>(request.header.pid), entry, open);
+  if (error) return request.fail(error);
+  if (request.fs.session().reply_raw_create(request.header.unique, entry, open) == -ENOENT)
+    leave_open_file(request.fs, entry, open);
+}
+
+kernel::StatxTime to_kernel_time(const statx_timestamp& t) { return {t.tv_sec, t.tv_nsec, 0}; }
+
+void status(const RawRequest& request) {
+  const auto* in = request.fixed<kernel::StatxIn>();
+  auto place = request.place();
+  if (!in || !place) return request.fail(in ? place.error().code : EINVAL);
+  struct statx st;
+  if (statx(place->fd(), "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | static_cast<int>(in->sx_flags),
+            in->sx_mask, &st) < 0)
+    return request.fail(errno);
+  kernel::StatxOut out{};
+  split_seconds(request.fs.attribute_seconds(*place->node), out.attr_valid, out.attr_valid_nsec);
+  kernel::Statx& to = out.stat;
+  to.mask = st.stx_mask;
+  to.blksize = st.stx_blksize;
+  to.attributes = st.stx_attributes;
+  to.attributes_mask = st.stx_attributes_mask;
+  to.nlink = st.stx_nlink;
+  to.uid = st.stx_uid;
+  to.gid = st.stx_gid;
+  to.mode = st.stx_mode;
+  struct stat number {};
+  number.st_dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+  number.st_ino = st.stx_ino;
+  request.fs.present(number);
+  to.ino = number.st_ino;
+  to.size = st.stx_size;
+  to.blocks = st.stx_blocks;
+  to.atime = to_kernel_time(st.stx_atime);
+  to.btime = to_kernel_time(st.stx_btime);
+  to.ctime = to_kernel_time(st.stx_ctime);
+  to.mtime = to_kernel_time(st.stx_mtime);
+  to.rdev_major = st.stx_rdev_major;
+  to.rdev_minor = st.stx_rdev_minor;
+  to.dev_major = st.stx_dev_major;
+  to.dev_minor = st.stx_dev_minor;
+  request.fs.session().reply_raw(request.header.unique, 0, &out, sizeof out);
+}
+
+void set_extended_attribute(const RawRequest& request) {
+  const auto* in = request.fixed<kernel::SetxattrIn>();
+  auto place = request.place();
+  if (!in || !place) return request.fail(in ? place.error().code : EINVAL);
+  const char* name = reinterpret_cast<const char*>(in + 1);
+  const size_t left = request.arguments.size() - sizeof *in;
+  const size_t length = strnlen(name, left);
+  if (length == left || in->size > left - length - 1) return request.fail(EINVAL);
+  const std::string path = place->name();
+  if (setxattr(path.c_str(), name, name + length + 1, in->size, static_cast<int>(in->flags)) < 0)
+    return request.fail(errno);
+  // The file system underneath sees a daemon that may keep the bit; the kernel knows that the caller may not.
+  struct stat st;
+  if (in->setxattr_flags & kernel::kSetxattrAclKillSgid && stat(path.c_str(), &st) == 0 &&
+      st.st_mode & S_ISGID)
+    chmod(path.c_str(), st.st_mode & ~static_cast<mode_t>(S_ISGID) & 07777);
+  request.fail(0);
+}
+
+using Operation = void (*)(const RawRequest&);
+Operation operation_of(uint32_t opcode) {
+  switch (opcode) {
+    case kernel::kOpTmpfile:
+      return tmpfile;
+    case kernel::kOpStatx:
+      return status;
+    case kernel::kOpSetxattr:
+      return set_extended_attribute;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool Filesystem::serve_raw(RequestBytes bytes) {
+  const auto& header = *reinterpret_cast<const kernel::InHeader*>(bytes.data());
+  const Operation operation = operation_of(header.opcode);
+  if (!operation) return false;
+  const RawRequest request{*this, header, std::span<const char>(bytes).subspan(sizeof header)};
+  try {
+    prepare_thread();
+    operation(request);
+  } catch (const std::exception&) {
+    request.fail(ENOMEM);
+  }
+  return true;
+}
+
+}  // namespace fs

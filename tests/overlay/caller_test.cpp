@@ -1,0 +1,120 @@
+// Who may do what: users on their own data, groups, default access lists, namespaces.
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "mounted.h"
+
+namespace {
+
+class Callers : public overlay::Mounted {};
+
+TEST_F(Callers, SupplementaryGroupsCount) {
+  ASSERT_EQ(mkdir(source("team").c_str(), 0770), 0);
+  ASSERT_EQ(chown(source("team").c_str(), 0, 4242), 0);
+  ASSERT_EQ(chmod(source("team").c_str(), 02770), 0);
+  mount();
+  const gid_t groups[] = {4242};
+  EXPECT_EQ(in_child([&] {
+              if (setgroups(1, groups) || setgid(1001) || setuid(1000)) return 9;
+              if (open(mounted("team/f").c_str(), O_CREAT | O_WRONLY, 0660) < 0) return errno;
+              return mkdir(mounted("team/d").c_str(), 0770) ? errno : 0;
+            }),
+            0);
+  struct stat st;
+  ASSERT_EQ(stat(source("team/f").c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 1000u);
+  EXPECT_EQ(st.st_gid, 4242u) << "from the set-group-id directory";
+  ASSERT_EQ(stat(source("team/d").c_str(), &st), 0);
+  EXPECT_TRUE(st.st_mode & S_ISGID);
+}
+
+TEST_F(Callers, StickyDirectoriesProtectTheirFiles) {
+  ASSERT_EQ(mkdir(source("tmp").c_str(), 0777), 0);
+  ASSERT_EQ(chmod(source("tmp").c_str(), 01777), 0);
+  make_file("tmp/mine", {'1'});
+  mount();
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              return unlink(mounted("tmp/mine").c_str()) ? errno : 0;
+            }),
+            EPERM);
+}
+
+TEST_F(Callers, WritesBeyondTheReserveAreRefusedToUsers) {
+  // The kernel writes for whoever registered the file: that must not be root.
+  ASSERT_EQ(chmod(source_.c_str(), 0777), 0);
+  mount();
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              int fd = open(mounted("f").c_str(), O_CREAT | O_WRONLY, 0644);
+              return fd >= 0 && write(fd, "x", 1) == 1 && fallocate(fd, 0, 0, 1 << 20) == 0 ? 0 : errno;
+            }),
+            0);
+}
+
+// As an ordinary user, through fusermount3: no passthrough, everything else.
+TEST_F(Callers, AUserMountsHisOwnData) {
+  ASSERT_EQ(chown(source_.c_str(), 1000, 1000), 0);
+  ASSERT_EQ(chown(mount_.c_str(), 1000, 1000), 0);
+  make_file("his", {'h', 'i'});
+  ASSERT_EQ(chown(source("his").c_str(), 1000, 1000), 0);
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  const std::string daemon = program("hipfile-fuse");
+  const std::string device = directory_ + "/fuse";
+  EXPECT_EQ(
+      in_child([&] {
+        // With udev everybody may open it; here it is made so for this process alone.
+        if (unshare(CLONE_NEWNS) || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+            mknod(device.c_str(), S_IFCHR | 0666, makedev(10, 229)) || chmod(device.c_str(), 0666) ||
+            ::mount(device.c_str(), "/dev/fuse", nullptr, MS_BIND, nullptr))
+          return 8;
+        if (setgroups(0, nullptr) || setgid(1000) || setuid(1000)) return 9;
+        setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
+        const std::string start =
+            daemon + " " + source_ + " " + mount_ + " -o log_file=" + directory_ + "/log";
+        if (shell(start).first != 0) return 1;
+        int fd = open(mounted("his").c_str(), O_RDWR);
+        char bytes[3] = {};
+        if (fd < 0 || read(fd, bytes, 2) != 2 || std::string(bytes) != "hi") return 2;
+        if (write(fd, "!", 1) != 1 || close(fd)) return 3;
+        fd = open(mounted("new").c_str(), O_CREAT | O_RDWR, 0644);
+        if (fd < 0 || write(fd, "n", 1) != 1 || fsync(fd)) return 4;
+        if (overlay::info(fd).version != HIPFILE_FUSE_ABI_VERSION) return 5;
+        if (overlay::info(fd).capabilities & HIPFILE_FUSE_CAP_PASSTHROUGH) return 6;
+        close(fd);
+        if (mkdir(mounted("d").c_str(), 0700) || rename(mounted("new").c_str(), mounted("d/new").c_str()))
+          return 7;
+        return shell("fusermount3 -u " + mount_).first;
+      }),
+      0)
+      << log();
+  umount2(mount_.c_str(), MNT_DETACH);
+  struct stat st;
+  ASSERT_EQ(stat(source("d/new").c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, 1000u);
+  EXPECT_EQ(st.st_size, 1);
+}
+
+TEST_F(Callers, WorksInAUserNamespace) {
+  make_file("f", {'1', '2'});
+  const std::string daemon = program("hipfile-fuse");
+  // In namespaces of its own, where it is root of nothing outside.
+  auto [status, out] =
+      shell("unshare -Urm sh -ec '" + daemon + " " + source_ + " " + mount_ +
+            " -o socket=none,log_file=" + directory_ + "/log; test \"$(cat " + mount_ +
+            "/f)\" = 12; echo 3 > " + mount_ + "/g; cat " + source_ + "/g; umount " + mount_ + "'");
+  if (out.find("unshare failed") != std::string::npos) GTEST_SKIP() << "needs user namespaces: " << out;
+  EXPECT_EQ(status, 0) << out << log();
+  EXPECT_EQ(out, "3\n");
+}
+
+}  // namespace

@@ -1,0 +1,106 @@
+// Many files: the daemon's descriptors and memory stay bounded, and come back.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "mounted.h"
+
+namespace {
+
+class Scale : public overlay::Mounted {
+ protected:
+  size_t descriptors() const {
+    size_t n = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon()) + "/fd"))
+      n += !entry.path().empty();
+    return n;
+  }
+  // Directories with files, some with two names.
+  void make_tree(int directories, int files) {
+    for (int d = 0; d < directories; d++) {
+      const std::string directory = "d" + std::to_string(d);
+      ASSERT_EQ(mkdir(source(directory).c_str(), 0755), 0);
+      for (int f = 0; f < files; f++) make_file(directory + "/f" + std::to_string(f), {});
+      ASSERT_EQ(link(source(directory + "/f0").c_str(), source(directory + "/twin").c_str()), 0);
+    }
+  }
+  // Visits everything with its attributes, as ls -lR does.
+  size_t walk() const {
+    size_t n = 0;
+    struct stat st;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(mount_))
+      n += lstat(entry.path().c_str(), &st) == 0;
+    return n;
+  }
+};
+
+TEST_F(Scale, DescriptorsStayBelowTheLimitAndEveryFileStaysUsable) {
+  make_tree(20, 500);
+  mount("fds=100,cache=always");
+  const size_t before = descriptors();
+  EXPECT_EQ(walk(), 20u * 502u);
+  EXPECT_LE(descriptors(),
+            before + 200 + 20);  // directories may have twice as many, and threads some of their own
+  for (int d = 0; d < 20; d++) {
+    const std::string directory = "d" + std::to_string(d);
+    posix::Fd fd(open(mounted(directory + "/f499").c_str(), O_RDWR));
+    ASSERT_TRUE(fd) << strerror(errno);
+    ASSERT_EQ(write(fd.get(), "x", 1), 1);
+    ASSERT_EQ(unlink(mounted(directory + "/f499").c_str()), 0);
+    ASSERT_EQ(write(fd.get(), "y", 1), 1) << "the file has no name any more, but is open";
+    struct stat st, twin;
+    ASSERT_EQ(fstat(fd.get(), &st), 0);
+    EXPECT_EQ(st.st_size, 2);
+    ASSERT_EQ(chmod(mounted(directory + "/f0").c_str(), 0600), 0);
+    ASSERT_EQ(stat(mounted(directory + "/twin").c_str(), &twin), 0);
+    EXPECT_EQ(twin.st_mode & 0777, 0600u) << "two names, one file";
+  }
+}
+
+TEST_F(Scale, AFileWhoseNameGoesStaysUsableForWhoIsInIt) {
+  ASSERT_EQ(mkdir(source("d").c_str(), 0755), 0);
+  make_file("f", {'1'});
+  mount("fds=0");
+  posix::Fd handle(open(mounted("f").c_str(), O_PATH)), directory(open(mounted("d").c_str(), O_PATH));
+  ASSERT_EQ(unlink(mounted("f").c_str()), 0);
+  ASSERT_EQ(rmdir(mounted("d").c_str()), 0);
+  struct stat st;
+  ASSERT_EQ(fstat(handle.get(), &st), 0) << strerror(errno);
+  EXPECT_EQ(st.st_nlink, 0u);
+  ASSERT_EQ(fstat(directory.get(), &st), 0) << strerror(errno);
+  posix::Fd again(open(posix::proc_path(handle.get()).c_str(), O_RDONLY));
+  char byte;
+  EXPECT_EQ(read(again.get(), &byte, 1), 1);
+}
+
+TEST_F(Scale, ANumberThatIsGivenToANewFileIsANewFile) {
+  mount("fds=0,cache=always");
+  struct stat old, fresh;
+  for (int i = 0; i < 50; i++) {
+    make_file("old", {'o'});
+    ASSERT_EQ(stat(mounted("old").c_str(), &old), 0);
+    ASSERT_EQ(unlink(source("old").c_str()), 0);
+    make_file("new" + std::to_string(i), {'n', 'n'});  // likely to get the number
+    ASSERT_EQ(stat(mounted("new" + std::to_string(i)).c_str(), &fresh), 0);
+    EXPECT_EQ(fresh.st_size, 2);
+    unlink(mounted("old").c_str());  // makes the kernel look again
+  }
+}
+
+TEST_F(Scale, WhatIsForgottenIsGivenBack) {
+  make_tree(5, 200);
+  mount("cache=always");
+  const size_t before = descriptors();
+  EXPECT_EQ(walk(), 5u * 202u);
+  EXPECT_GT(descriptors(), before + 900);
+  std::ofstream("/proc/sys/vm/drop_caches") << "2";
+  size_t left = 0;
+  for (int i = 0; i < 200 && (left = descriptors()) > before + 50; i++) usleep(20000);
+  EXPECT_LE(left, before + 50);
+}
+
+}  // namespace

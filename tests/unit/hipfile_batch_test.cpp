@@ -149,6 +149,17 @@ TEST_F(Batch, HasACapacityThatFetchingGivesBack) {
   expect(hipFileBatchIOSubmit(small, 1, params.data(), 0), hipFileInvalidValue);
 }
 
+TEST_F(Batch, HoldsNothingOnceTheEventsAreThere) {
+  fill_file(pattern(4096));
+  for (int i = 0; i < 300; i++) {
+    expect(hipFileBufRegister(device_, 4096, 0), hipFileSuccess);
+    auto p = operation(4096, 0, 0, 1);
+    expect(hipFileBatchIOSubmit(batch_, 1, &p, 0), hipFileSuccess);
+    ASSERT_EQ(fetch(1, 1).size(), 1u);
+    ASSERT_EQ(hipFileBufDeregister(device_).err, hipFileSuccess) << "round " << i;
+  }
+}
+
 TEST_F(Batch, RefusesBadCalls) {
   hipFileBatchHandle_t none = nullptr;
   expect(hipFileBatchIOSetUp(nullptr, 1), hipFileInvalidValue);

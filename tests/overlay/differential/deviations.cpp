@@ -1,0 +1,78 @@
+#include "deviations.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace differential {
+namespace {
+
+// Not in the list because no step does it:
+//  - fcntl(F_SETFL) that takes O_APPEND away or changes O_DIRECT: the backing file keeps the flags that it was opened
+//    with. Setting O_APPEND works and is done.
+//  - fallocate with COLLAPSE_RANGE or INSERT_RANGE: FUSE refuses them (EOPNOTSUPP).
+//  - O_DIRECT with offsets or lengths that are not aligned: the daemon serves what the file system below would refuse.
+//  - FICLONE, FIDEDUPERANGE, FIEMAP: these never reach a FUSE file system.
+//  - preadv2(RWF_NOWAIT), readahead, posix_fadvise: no effect, or EOPNOTSUPP.
+//  - name_to_handle_at: the mount hands out no handles.
+//  - st_dev, statx attributes and ctime: the first two are the kernel's, the third cannot be set.
+struct Ignored {
+  const char* what;  ///< followed by a value in the texts of attributes
+  bool (*applies)(const Conditions&);
+};
+
+const Ignored kIgnored[] = {
+    // The kernel answers reads from its own cache, and behind what it takes for the end of the file.
+    {" atime ", [](const Conditions& c) { return !c.passthrough; }},
+    // The kernel keeps what it has read from a link, until the link is forgotten.
+    {" link-atime ", [](const Conditions&) { return true; }},
+    // What goes through a pipe does not pass the file system, and a FUSE inode's times are the daemon's.
+    {" pipe-atime ", [](const Conditions&) { return true; }},
+    {" pipe-mtime ", [](const Conditions&) { return true; }},
+    // xfs allocates more behind the end of a file than asked for, by its size and by how often it was opened.
+    {" blocks ", [](const Conditions& c) { return c.xfs; }},
+};
+
+std::string without(std::string text, const std::string& what) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos;)
+    text.erase(at, text.find_first_of(" \n", at + what.size()) - at);
+  return text;
+}
+
+}  // namespace
+
+bool loses_set_id_bits_to_nobody(int fd) {
+  struct stat st;
+  if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) return false;
+  if (geteuid() == 0) return st.st_mode & (S_ISUID | S_ISGID);
+  return st.st_mode & S_ISGID && !(st.st_mode & S_IXGRP);
+}
+
+bool seeks_alike(int fd, int whence, bool passthrough) {
+  struct stat st;
+  if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) return false;
+  return passthrough || (whence != SEEK_DATA && whence != SEEK_HOLE);
+}
+
+void avoid_known(Step& step) {
+  // The kernel checks some offsets against the largest file that a FUSE file system may have, not the one below.
+  const std::string name = step.operation->name;
+  constexpr off_t kPossible = off_t{1} << 40;
+  if (name == "lseek" || name == "copy_file_range" || name == "sendfile") {
+    step.offset = std::min(step.offset, kPossible);
+    step.offset2 = std::min(step.offset2, kPossible);
+  }
+  // chown(-1, -1) reaches the daemon as an attribute change without attributes, like what precedes a write to a file with
+  // set-id bits: it can tell neither who may nor what to clear.
+  if (step.uid == uid_t(-1) && step.gid == gid_t(-1)) step.gid = 1001;
+}
+
+std::string comparable(const std::string& outcome, const Conditions& conditions) {
+  std::string text = outcome;
+  for (const Ignored& i : kIgnored)
+    if (i.applies(conditions)) text = without(std::move(text), i.what);
+  return text;
+}
+
+}  // namespace differential

@@ -5,11 +5,11 @@ namespace {
 
 constexpr size_t kMostIdle = 1024;
 
-// The kernel writes as nobody, who is in no group: he would lose files a set-group-id bit that stands for mandatory
-// locking and that writers in the group keep.
-bool is_lockable(const posix::Fd& path) {
+// The kernel writes as nobody, who would lose a file its set-id bits also where the real writer, root or one of its
+// group, keeps them.
+bool has_set_id_bits(const posix::Fd& path) {
   struct stat st;
-  return fstat(path.get(), &st) == 0 && (st.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
+  return fstat(path.get(), &st) == 0 && st.st_mode & (S_ISUID | S_ISGID);
 }
 
 }  // namespace
@@ -19,8 +19,7 @@ Backings::Opened Backings::open(Node& node, const posix::Fd& path, bool writable
   Opened opened;
   // One decision for all handles of a node: the kernel refuses to mix passthrough with its own caching.
   if (node.open_handles++ == 0) {
-    if (node.backing_id == 0 && !(writable && is_lockable(path)))
-      node.backing_id = session_->open_backing(path.get());
+    if (node.backing_id == 0 && !has_set_id_bits(path)) node.backing_id = session_->open_backing(path.get());
     node.backing_used_again = true;
   }
   if (writable) opened.first_writer = node.writable_handles++ == 0;

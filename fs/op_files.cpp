@@ -245,7 +245,9 @@ OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix
   OpenReply reply;
   reply.backing_id = opened.backing_id;
   if (reply.backing_id) reply.flags |= kernel::kOpenPassthrough;
-  if (file->sees_data) reply.flags |= kernel::kOpenDirectIo | kernel::kOpenParallelDirectWrites;
+  // A file that is served although others pass through is one whose every read and write counts.
+  if (file->sees_data || (fs.session().passes_through() && !reply.backing_id))
+    reply.flags |= kernel::kOpenDirectIo | kernel::kOpenParallelDirectWrites;
   if (!file->writable() || !fs.closing_reports()) reply.flags |= kernel::kOpenNoFlush;
   // From now on a mapping may change the file without a request: attributes already handed out are not good
   // any more.

@@ -71,7 +71,9 @@ TEST_P(Differential, MountIsLikeAPlainDirectory) {
   play_sequences(number_from("HIPFILE_DIFF_STEPS", kSteps), {plain_, mount_, {passthrough, on_xfs()}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Mount, Differential, testing::Values("passthrough=on", "passthrough=off", "cache=0"),
+INSTANTIATE_TEST_SUITE_P(Mount, Differential,
+                         testing::Values("passthrough=on", "passthrough=off", "cache=never", "fds=0",
+                                         "uring=on"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '=', '_');

@@ -304,6 +304,35 @@ TEST_P(Posix, AGroupsWriteKeepsItsLockingBit) {
   EXPECT_EQ(st.st_mode & 07777, 02666u);
 }
 
+TEST_P(Posix, RootsWriteKeepsSetIdBits) {
+  make_file("tool", {'1'});
+  ASSERT_EQ(chmod(source("tool").c_str(), 06755), 0);
+  posix::Fd reader(open(mounted("tool").c_str(), O_RDONLY)), fd(open(mounted("tool").c_str(), O_WRONLY));
+  ASSERT_EQ(write(fd.get(), "2", 1), 1);
+  struct stat st;
+  ASSERT_EQ(stat(source("tool").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 06755u);
+}
+
+TEST_P(Posix, TrustedNamesAreForAdministrators) {
+  make_file("t", {'1'});
+  ASSERT_EQ(setxattr(source("t").c_str(), "trusted.secret", "v", 1, 0), 0);
+  ASSERT_EQ(setxattr(source("t").c_str(), "user.open", "v", 1, 0), 0);
+  auto names = [&] {
+    char list[200];
+    const ssize_t n = listxattr(mounted("t").c_str(), list, sizeof list);
+    return std::string(list, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  };
+  EXPECT_NE(names().find("trusted.secret"), std::string::npos);
+  EXPECT_EQ(in_child([&] {
+              if (setgid(1001) || setuid(1000)) return 9;
+              const std::string seen = names();
+              if (seen.find("trusted.") != std::string::npos) return 1;
+              return seen.find("user.open") == std::string::npos ? 2 : 0;
+            }),
+            0);
+}
+
 // Listing and closing at once from many sides: the daemon holds no lock of what is closed.
 TEST_P(Posix, DirectoriesMayCloseWhileTheyAreListed) {
   for (int i = 0; i < 20; i++) make_file("f" + std::to_string(i), {});

@@ -12,18 +12,15 @@ struct Conditions {
   bool xfs = false;         ///< what both trees are on
 };
 
-/// The mount answers O_TMPFILE with EOPNOTSUPP: libfuse before 3.17 does not know that request. Until the daemon does,
-/// the plain tree is made to answer the same where it would have given a file.
-inline constexpr bool kTmpfileIsServed = false;
-
 /// In directories, only the kernel knows where lseek goes, and it does not ask the file system below. Whether allocated
 /// blocks without data count as a hole depends on which of their pages somebody has read; without passthrough the kernel
 /// answers such reads from its own cache, and the file below does not see them.
 bool seeks_alike(int fd, int whence, bool passthrough);
 
-/// Kernel passthrough writes with the rights of the thread that registered the file, and the daemon registers as nobody
-/// (1.6 of the notes on FUSE): set-id bits go even where the writer's own rights would have kept them, that is with
-/// root, and for S_ISGID without group-x with members of the group. Steps do not write to such files.
+/// Kernel passthrough writes with the rights of the thread that registered the file, and the daemon registers as nobody:
+/// set-id bits that a file gets while it is open go with the next write, even where the writer's own rights would have
+/// kept them, that is with root, and for S_ISGID without group-x with members of the group. (A file that has them when it
+/// is opened is written by the daemon, as the caller.) Steps do not write to such files.
 bool loses_set_id_bits_to_nobody(int fd);
 
 /// Changes a step that would only show a known deviation.

@@ -24,11 +24,6 @@ std::string run_open(Tree& tree, const Step& s) {
   slot.reset();
   slot = posix::Fd(open(s.path.c_str(), s.flags | O_NONBLOCK | O_CLOEXEC, s.mode));
   if (!slot) return result_text(-1);
-  if (!kTmpfileIsServed && (s.flags & O_TMPFILE) == O_TMPFILE && !(s.flags & O_PATH)) {
-    slot.reset();
-    errno = EOPNOTSUPP;
-    return result_text(-1);
-  }
   return result_text(0);
 }
 

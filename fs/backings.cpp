@@ -3,7 +3,7 @@
 namespace fs {
 namespace {
 
-constexpr size_t kMostIdle = 1024;
+constexpr size_t kMostIdle = 8192;
 
 // The kernel writes as nobody, who would lose a file its set-id bits also where the real writer, root or one of its
 // group, keeps them.

@@ -20,15 +20,22 @@ void set_ids(uid_t uid, gid_t gid) {
 
 constexpr uint64_t bit(int capability) { return 1ull << capability; }
 
+struct Capabilities {
+  __user_cap_data_struct data[2] = {};
+  Capabilities() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    syscall(SYS_capget, &header, data);
+  }
+};
+const Capabilities own;  // nothing here changes what is permitted
+
 // Effective = permitted & mask. Leaving fsuid 0 drops file capabilities from the effective set; this restores
 // them.
 void keep_capabilities(uint64_t mask) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2];
-  if (syscall(SYS_capget, &header, data) < 0) return;
+  __user_cap_data_struct data[2] = {own.data[0], own.data[1]};
   data[0].effective = data[0].permitted & static_cast<uint32_t>(mask);
   data[1].effective = data[1].permitted & static_cast<uint32_t>(mask >> 32);
-  header.pid = 0;
   syscall(SYS_capset, &header, data);
 }
 

@@ -117,6 +117,8 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   add_file_operations(ops);
   add_directory_operations(ops);
   add_ioctl_operation(ops);
+  if (options_.forward_locks) add_lock_operations(ops);
+  lock_waits_ = std::make_unique<LockWaits>();
   auto session = Session::mount(options_, ops, *this);
   if (!session) return tl::unexpected(session.error());
   session_ = std::move(*session);
@@ -132,6 +134,7 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   int status = session_->loop();
   // Requests that are being carried out are answered while the kernel still listens. Should one hang in the kernel for
   // want of somebody to answer it, unmounting sets it free.
+  lock_waits_.reset();
   executor_.cancel_all();
   executor_.wait_idle(kShutdownPatience);
   if (blocking_) blocking_->wait_idle(kShutdownPatience);

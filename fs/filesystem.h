@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/executor.h"
 #include "handover.h"
+#include "locks.h"
 #include "node_table.h"
 #include "options.h"
 #include "session.h"
@@ -50,6 +51,8 @@ class Filesystem : public Connection {
   bool closing_reports() const { return closing_reports_; }
   /// ESTALE: there is no such node, or its file is gone.
   posix::Result<Place> place(NodeId id);
+  RecordLocks& record_locks() { return record_locks_; }
+  LockWaits& lock_waits() { return *lock_waits_; }
   BufferTable& buffers() { return buffers_; }
   ProcessWatcher& watcher() { return watcher_; }
   engine::Executor& executor() { return executor_; }
@@ -92,6 +95,7 @@ class Filesystem : public Connection {
   std::map<dev_t, uint64_t> devices_;  ///< below the source, numbered from 1
   const bool closing_reports_;
   Backings backings_;
+  RecordLocks record_locks_;
   BufferTable buffers_;
   engine::Engine engine_;
   engine::Executor executor_;  ///< moves data for GPUs
@@ -101,6 +105,7 @@ class Filesystem : public Connection {
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<SourceWatch> watch_;
+  std::unique_ptr<LockWaits> lock_waits_;
   std::function<void()> ready_;
 };
 
@@ -150,6 +155,7 @@ void add_attribute_operations(fuse_lowlevel_ops& ops);  // attributes, links, ex
 void add_file_operations(fuse_lowlevel_ops& ops);       // open files and their data
 void add_directory_operations(fuse_lowlevel_ops& ops);
 void add_ioctl_operation(fuse_lowlevel_ops& ops);
+void add_lock_operations(fuse_lowlevel_ops& ops);
 
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);

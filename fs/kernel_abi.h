@@ -106,6 +106,7 @@ inline constexpr uint64_t kInitNoExportSupport = 1ull << 38;
 inline constexpr uint64_t kInitOverIoUring = 1ull << 41;
 
 inline constexpr uint32_t kOpenDirectIo = 1u << 0;
+inline constexpr uint32_t kOpenKeepCache = 1u << 1;
 inline constexpr uint32_t kOpenNoFlush = 1u << 5;
 inline constexpr uint32_t kOpenParallelDirectWrites = 1u << 6;
 inline constexpr uint32_t kOpenPassthrough = 1u << 7;

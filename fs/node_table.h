@@ -51,6 +51,8 @@ struct Node {
   unsigned writable_handles = 0;
   int32_t backing_id = 0;  ///< 0: this node's handles are served by the daemon
   bool backing_idle = false, backing_used_again = false;
+  timespec cached_mtime{};  ///< of the contents that the kernel may have cached, where the daemon serves them
+  off_t cached_size = -1;
   int64_t listed_ms = 0;  ///< when the kernel was last given the directory's entries
 };
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,6 +16,7 @@ namespace fs {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr double kMoment = 0.01;  // seconds
 
 bool shall_see_data(const Filesystem& fs, const OpenFile& file) {
   const TagPolicy policy = fs.options().tag;
@@ -84,8 +86,10 @@ void op_release(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
   fuse_reply_err(request, 0);
 }
 
-// close(2) reports what closing the file underneath would.
+// close(2) reports what closing the file underneath would, and ends the caller's record locks.
 void op_flush(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
+  Filesystem& fs = filesystem_of(request);
+  if (fs.options().forward_locks) fs.record_locks().release(*file_of(fi).node, fi->lock_owner);
   auto copy = posix::duplicate(file_of(fi).descriptor());
   int status = copy ? close(copy->release()) : 0;
   fuse_reply_err(request, status < 0 ? errno : 0);
@@ -236,6 +240,22 @@ std::optional<ProcessKey> opener_of(Filesystem& fs, pid_t caller) {
   return process && fs.buffers().process_holds_buffer(*process) ? process : std::nullopt;
 }
 
+// What the kernel cached of a served file it may keep if the file is as it was at the last open.
+bool is_as_cached(Node& node, const posix::Fd& path) {
+  struct stat st;
+  if (fstat(path.get(), &st) < 0) return false;
+  std::lock_guard lock(node.mutex);
+  const bool same = node.cached_size == st.st_size && node.cached_mtime.tv_sec == st.st_mtim.tv_sec &&
+                    node.cached_mtime.tv_nsec == st.st_mtim.tv_nsec;
+  // A file that was changed just now may change again within the same tick of the file system's clock.
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  const bool settled = now.tv_sec - st.st_mtim.tv_sec > 1;
+  node.cached_size = settled ? st.st_size : -1;
+  node.cached_mtime = st.st_mtim;
+  return same;
+}
+
 OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix::Fd fd, int flags,
                          bool created) {
   auto file = std::make_shared<OpenFile>(place.node, place.path, std::move(fd), flags);
@@ -248,7 +268,9 @@ OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix
   // A file that is served although others pass through is one whose every read and write counts.
   if (file->sees_data || (fs.session().passes_through() && !reply.backing_id))
     reply.flags |= kernel::kOpenDirectIo | kernel::kOpenParallelDirectWrites;
-  if (!file->writable() || !fs.closing_reports()) reply.flags |= kernel::kOpenNoFlush;
+  if (reply.flags == 0 && is_as_cached(*place.node, *place.path)) reply.flags |= kernel::kOpenKeepCache;
+  const bool reports = file->writable() && fs.closing_reports();
+  if (!reports && !fs.options().forward_locks) reply.flags |= kernel::kOpenNoFlush;
   // From now on a mapping may change the file without a request: attributes already handed out are not good
   // any more.
   if (opened.first_writer && !created) fs.session().invalidate(place.node->id, 0, 0);
@@ -265,7 +287,9 @@ int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_
   auto place = fs.place(entry.ino);
   if (!place) return place.error().code;
   open = make_open_file(fs, caller, *place, std::move(fd), flags, true);
-  entry.attr_timeout = fs.attribute_seconds(*place->node);
+  // The kernel asks once more before it lets the caller have it, unless it may believe this for a moment.
+  entry.attr_timeout =
+      std::max(fs.attribute_seconds(*place->node), std::min(kMoment, fs.times_in(*place->node).attributes));
   return 0;
 }
 

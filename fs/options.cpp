@@ -83,6 +83,12 @@ const std::vector<Definition>& definitions() {
          if (o.cache != CachePolicy::seconds) return true;
          return parse_number(v, o.cache_seconds) && o.cache_seconds >= 0 && o.cache_seconds <= 86400;
        }},
+      {"locks", "local|forward",
+       "whether locks taken through the mount and on SOURCE see each other (default local: they do not)",
+       [](Options& o, const std::string& v) {
+         o.forward_locks = v == "forward";
+         return v == "local" || v == "forward";
+       }},
       {"submounts", "on|off", "show what is mounted below SOURCE (default off)",
        [](Options& o, const std::string& v) { return parse_switch(v, o.submounts); }},
       {"hide_source", "on|off",

@@ -51,8 +51,9 @@ struct Options {
   AccessTimes access_times = AccessTimes::as_source;
   bool directory_access_times = true;
   bool follow_links = true;
-  bool submounts = false;    ///< show what is mounted below SOURCE
-  bool hide_source = false;  ///< cover SOURCE with something empty
+  bool forward_locks = false;  ///< take locks on the source's files, too
+  bool submounts = false;      ///< show what is mounted below SOURCE
+  bool hide_source = false;    ///< cover SOURCE with something empty
   size_t held_descriptors =
       16384;                    ///< of files that nobody has open; further ones are known by their handles
   unsigned engine_threads = 0;  ///< requests moved at the same time; 0: by the number of CPUs

@@ -13,7 +13,9 @@
 namespace fs {
 
 constexpr size_t kPage = 4096;
-constexpr unsigned kDepth = 8;
+// Requests of one CPU at once, those that wait included. An entry's memory is only there once it was used, and the kernel
+// uses the one that came back last.
+constexpr unsigned kDepth = 64;
 
 /// One request at a time. The headers of a request are put together in front of its payload, where libfuse expects
 /// them.

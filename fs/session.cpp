@@ -41,6 +41,7 @@ fuse_file_info to_file_info(const OpenReply& open) {
   fi.fh = open.handle;
   fi.backing_id = open.backing_id;
   fi.direct_io = (open.flags & kernel::kOpenDirectIo) != 0;
+  fi.keep_cache = (open.flags & kernel::kOpenKeepCache) != 0;
   fi.noflush = (open.flags & kernel::kOpenNoFlush) != 0;
   fi.parallel_direct_writes = (open.flags & kernel::kOpenParallelDirectWrites) != 0;
   return fi;
@@ -175,8 +176,9 @@ void Session::negotiate(fuse_conn_info* c) {
   unsigned wanted = FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS |
                     FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC |
                     FUSE_CAP_ASYNC_DIO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_IOCTL_DIR;
-  // An answer by splice cannot go into a ring; what splice saves matters only where the daemon serves data.
-  if (options_.uring == Switch::off) wanted |= FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE;
+  // An answer by splice cannot go into a ring.
+  if (!may_have_ring()) wanted |= FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE;
+  if (options_.forward_locks) wanted |= FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
   c->max_background = kBackgroundRequests;
 #if HIPFILE_NATIVE_PASSTHROUGH
   for (unsigned bit = 1; bit; bit <<= 1)
@@ -239,8 +241,18 @@ void Session::complete_init(kernel::InitOut& out) {
   out.flags2 = static_cast<uint32_t>(flags >> 32);
 }
 
+bool Session::may_have_ring() const {
+  return hooked_ && options_.uring != Switch::off && !options_.forward_locks &&
+         offered_ & kernel::kInitOverIoUring;
+}
+
 void Session::start_ring(uint64_t& flags) {
   if (options_.uring == Switch::off) return;
+  if (options_.forward_locks) {
+    // A request keeps its place in the ring until it is answered, and for a lock that can be never.
+    if (options_.uring == Switch::on) spdlog::warn("no FUSE over io_uring together with locks=forward");
+    return;
+  }
   if (!(offered_ & kernel::kInitOverIoUring)) {
     if (options_.uring == Switch::on)
       spdlog::warn("no FUSE over io_uring: needs Linux 6.14 and the module parameter fuse.enable_uring=Y");
@@ -249,6 +261,7 @@ void Session::start_ring(uint64_t& flags) {
   auto ring = Ring::create(kLargest, [this](RequestBytes request) { serve(request); });
   if (!ring) return spdlog::warn("no FUSE over io_uring: {}", ring.error().text());
   ring_ = std::move(*ring);
+  spdlog::info("requests come over io_uring");
   flags |= kernel::kInitOverIoUring;
 }
 

@@ -82,6 +82,7 @@ class Session {
   void serve(RequestBytes request);
   void note_init(RequestBytes request);
   void complete_init(kernel::InitOut& out);
+  bool may_have_ring() const;
   void start_ring(uint64_t& flags);
   ssize_t send(iovec* parts, int count);
 

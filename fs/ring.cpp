@@ -10,6 +10,8 @@
 #include <cstring>
 #include <future>
 
+#include "cpu_list.h"
+
 namespace fs {
 
 constexpr size_t kPage = 4096;
@@ -36,7 +38,8 @@ struct RingEntry {
 /// The queue of one CPU and the thread that serves it.
 class RingQueue {
  public:
-  RingQueue(Ring& ring, unsigned cpu) : ring_(ring), cpu_(cpu), wake_(eventfd(0, EFD_CLOEXEC)) {}
+  RingQueue(Ring& ring, unsigned cpu, unsigned depth)
+      : ring_(ring), cpu_(cpu), depth_(depth), wake_(eventfd(0, EFD_CLOEXEC)) {}
   ~RingQueue() { stop(); }
   RingQueue(const RingQueue&) = delete;
   RingQueue& operator=(const RingQueue&) = delete;
@@ -77,7 +80,7 @@ class RingQueue {
   void serve(RingEntry& entry);
 
   Ring& ring_;
-  const unsigned cpu_;
+  const unsigned cpu_, depth_;
   posix::Fd wake_;  ///< an eventfd: there are finished entries, or it is time to stop
   std::atomic<bool> stopping_{false};
   io_uring uring_{};
@@ -133,7 +136,7 @@ void fill(RingEntry& entry, const iovec* parts, int count) {
 }  // namespace
 
 posix::Result<void> RingQueue::prepare(size_t largest) {
-  entries_ = std::vector<RingEntry>(kDepth);
+  entries_ = std::vector<RingEntry>(depth_);
   for (RingEntry& entry : entries_) {
     auto header = posix::Mapping::anonymous(kPage), payload = posix::Mapping::anonymous(kPage + largest);
     if (!header) return tl::unexpected(header.error());
@@ -159,7 +162,7 @@ void RingQueue::run(std::promise<int>& prepared) {
   sched_setaffinity(0, sizeof cpus, &cpus);  // an offline CPU's thread may run anywhere
   io_uring_params params{};
   params.flags = IORING_SETUP_SQE128 | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
-  const int status = io_uring_queue_init_params(2 * kDepth + 2, &uring_, &params);
+  const int status = io_uring_queue_init_params(2 * depth_ + 2, &uring_, &params);
   auto begin = begin_.get_future();
   prepared.set_value(status);
   if (status < 0) return;
@@ -270,9 +273,10 @@ void RingQueue::serve_until_stopped() {
 
 posix::Result<std::unique_ptr<Ring>> Ring::create(size_t largest, ServeRequest serve) {
   std::unique_ptr<Ring> ring(new Ring(std::move(serve)));
-  const auto cpus = static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_CONF)));
-  for (unsigned cpu = 0; cpu < cpus; cpu++) {
-    ring->queues_.push_back(std::make_unique<RingQueue>(*ring, cpu));
+  // The kernel waits for a queue of every CPU that there could be.
+  const auto online = cpus("online"), possible = cpus("possible");
+  for (unsigned cpu = 0; cpu <= *possible.rbegin(); cpu++) {
+    ring->queues_.push_back(std::make_unique<RingQueue>(*ring, cpu, online.count(cpu) ? kDepth : 1));
     if (auto prepared = ring->queues_.back()->prepare(largest); !prepared)
       return tl::unexpected(prepared.error());
   }

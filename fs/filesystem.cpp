@@ -117,6 +117,7 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   add_file_operations(ops);
   add_directory_operations(ops);
   add_ioctl_operation(ops);
+  add_newer_operations(ops);
   if (options_.forward_locks) add_lock_operations(ops);
   lock_waits_ = std::make_unique<LockWaits>();
   auto session = Session::mount(options_, ops, *this);
@@ -153,7 +154,12 @@ void Filesystem::forget_buffers(std::vector<std::shared_ptr<Buffer>> buffers) {
 }
 
 void Filesystem::forget(NodeId id, uint64_t count) {
-  if (auto node = nodes_.forget(id, count)) backings_.forget(*node);
+  {
+    auto node = nodes_.forget(id, count);
+    if (!node) return;
+    backings_.forget(*node);
+  }
+  if (nodes_.has_shrunk()) nodes_.compact();
 }
 
 void Filesystem::may_block(engine::Executor::Job job) {

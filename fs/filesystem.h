@@ -156,6 +156,7 @@ void add_file_operations(fuse_lowlevel_ops& ops);       // open files and their 
 void add_directory_operations(fuse_lowlevel_ops& ops);
 void add_ioctl_operation(fuse_lowlevel_ops& ops);
 void add_lock_operations(fuse_lowlevel_ops& ops);
+void add_newer_operations(fuse_lowlevel_ops& ops);  // what libfuse serves that brings io_uring
 
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);

@@ -1,6 +1,7 @@
 #include "node_table.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 
 namespace fs {
 namespace {
@@ -115,6 +116,7 @@ std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) 
   slot.node->inode = st.st_ino;
   slot.node->id = static_cast<uint64_t>(slot.generation) << 32 | index;
   keep(*slot.node, std::move(path), st);
+  if (++nodes_ > peak_) peak_ = nodes_.load();
   return slot.node;
 }
 
@@ -157,12 +159,21 @@ std::shared_ptr<Node> NodeTable::forget(NodeId id, uint64_t count) {
   free_.push_back(index);
   std::lock_guard node_lock(dropped->mutex);
   (dropped->path ? held_ : by_handle_)--;
+  nodes_--;
   return dropped;  // its descriptor is closed outside the lock
 }
 
-size_t NodeTable::size() const {
-  std::shared_lock lock(mutex_);
-  return slots_.size() - 1 - free_.size();
+size_t NodeTable::size() const { return nodes_; }
+
+// The slots stay: their generations tell old ids from new ones.
+void NodeTable::compact() {
+  {
+    std::unique_lock lock(mutex_);
+    if (!has_shrunk()) return;
+    peak_ = nodes_.load();
+    by_key_.rehash(0);
+  }
+  malloc_trim(0);
 }
 
 }  // namespace fs

@@ -81,6 +81,9 @@ class NodeTable {
   /// The kernel has forgotten `count` lookups. Gives the node if that were all.
   std::shared_ptr<Node> forget(NodeId id, uint64_t count);
   size_t size() const;
+  /// Whether most of what was known once is forgotten; compact() then makes room, which takes a moment.
+  bool has_shrunk() const { return nodes_ < peak_ / 4 && peak_ > kWorthwhile; }
+  void compact();
   /// Descriptors that nodes hold.
   size_t held() const { return held_; }
 
@@ -103,6 +106,8 @@ class NodeTable {
   bool is_same(Node& node, int path_fd) const;
   void keep(Node& node, posix::Fd path, const struct stat& st);
 
+  static constexpr size_t kWorthwhile = 100'000;
+
   const size_t most_held_;
   posix::Fd mount_;  ///< for opening by handle
   bool handles_work_ = false;
@@ -112,6 +117,7 @@ class NodeTable {
   std::vector<uint32_t> free_;
   std::unordered_map<Key, uint32_t, KeyHash> by_key_;
   std::atomic<size_t> held_{1}, by_handle_{0};
+  std::atomic<size_t> nodes_{1}, peak_{1};
 };
 
 }  // namespace fs

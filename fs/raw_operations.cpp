@@ -24,24 +24,30 @@ struct RawRequest {
   void fail(int error) const { fs.session().reply_raw(header.unique, error); }
 };
 
-void tmpfile(const RawRequest& request) {
-  const auto* in = request.fixed<kernel::CreateIn>();
-  auto parent = request.place();
-  if (!in || !parent) return request.fail(in ? parent.error().code : EINVAL);
+// A file without a name, open; 0 or an errno.
+int make_tmpfile(Filesystem& fs, NodeId parent, int flags, mode_t mode, const Caller& caller, pid_t process,
+                 fuse_entry_param& entry, OpenReply& open) {
+  auto place = fs.place(parent);
+  if (!place) return place.error().code;
   posix::Fd fd;
   int error;
-  const int flags = static_cast<int>(in->flags);
   {
-    AsCreator as(request.caller(in->umask), true);
-    fd = posix::Fd(openat(parent->fd(), ".", flags | O_TMPFILE | O_CLOEXEC, in->mode));
+    AsCreator as(caller, true);
+    fd = posix::Fd(openat(place->fd(), ".", flags | O_TMPFILE | O_CLOEXEC, mode));
     error = errno;
   }
-  if (!fd) return request.fail(error);
+  return fd ? enter_open_file(fs, std::move(fd), flags, process, entry, open) : error;
+}
+
+void tmpfile(const RawRequest& request) {
+  const auto* in = request.fixed<kernel::CreateIn>();
+  if (!in) return request.fail(EINVAL);
   fuse_entry_param entry{};
   OpenReply open;
-  error =
-      enter_open_file(request.fs, std::move(fd), flags, static_cast<pid_t>(request.header.pid), entry, open);
-  if (error) return request.fail(error);
+  if (int error =
+          make_tmpfile(request.fs, request.header.nodeid, static_cast<int>(in->flags), in->mode,
+                       request.caller(in->umask), static_cast<pid_t>(request.header.pid), entry, open))
+    return request.fail(error);
   if (request.fs.session().reply_raw_create(request.header.unique, entry, open) == -ENOENT)
     leave_open_file(request.fs, entry, open);
 }
@@ -119,6 +125,50 @@ Operation operation_of(uint32_t opcode) {
 }
 
 }  // namespace
+
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+// A libfuse that speaks io_uring itself serves what comes that way alone.
+namespace {
+
+void op_tmpfile(fuse_req_t request, fuse_ino_t parent, mode_t mode, fuse_file_info* fi) {
+  Filesystem& fs = filesystem_of(request);
+  fuse_entry_param entry{};
+  OpenReply open;
+  if (int error = make_tmpfile(fs, parent, fi->flags, mode, caller_of(request), fuse_req_ctx(request)->pid,
+                               entry, open))
+    return void(fuse_reply_err(request, error));
+  if (fs.session().reply_create(request, entry, open) == -ENOENT) leave_open_file(fs, entry, open);
+}
+
+void op_statx(fuse_req_t request, fuse_ino_t id, int flags, int mask, fuse_file_info*) {
+  auto place = place_of(request, id);
+  if (!place) return;
+  struct statx st;
+  if (statx(place->fd(), "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | flags, static_cast<unsigned>(mask), &st) <
+      0)
+    fuse_reply_err(request, errno);
+  else
+    fuse_reply_statx(request, 0, &st, filesystem_of(request).attribute_seconds(*place->node));
+}
+
+void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
+                 int flags) {
+  auto place = place_of(request, id);
+  if (!place) return;
+  const int status = setxattr(place->name().c_str(), name, value, size, flags);
+  fuse_reply_err(request, status < 0 ? errno : 0);
+}
+
+}  // namespace
+#endif
+
+void add_newer_operations([[maybe_unused]] fuse_lowlevel_ops& ops) {
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+  ops.tmpfile = guard<op_tmpfile>;
+  ops.statx = guard<op_statx>;
+  ops.setxattr = guard<op_setxattr>;
+#endif
+}
 
 bool Filesystem::serve_raw(RequestBytes bytes) {
   const auto& header = *reinterpret_cast<const kernel::InHeader*>(bytes.data());

@@ -17,6 +17,12 @@
 #else
 #define HIPFILE_NATIVE_PASSTHROUGH 0
 #endif
+// From 3.18 on libfuse speaks io_uring itself, if it was built so, and takes no hooks.
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+#define HIPFILE_NATIVE_URING 1
+#else
+#define HIPFILE_NATIVE_URING 0
+#endif
 
 namespace fs {
 namespace {
@@ -34,6 +40,9 @@ uint32_t stack_depth(const std::string& source) {
   const auto type = static_cast<uint32_t>(st.f_type);
   return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC ? 2 : 1;
 }
+
+// A request keeps its place in the ring until it is answered, and for a lock that can be never.
+bool wants_ring(const Options& options) { return options.uring != Switch::off && !options.forward_locks; }
 
 #if HIPFILE_NATIVE_PASSTHROUGH
 fuse_file_info to_file_info(const OpenReply& open) {
@@ -62,6 +71,9 @@ std::string mirrored_flags(const Options& options) {
 
 std::string fuse_option_list(const Options& options) {
   std::string list = "default_permissions,subtype=hipfile-fuse" + mirrored_flags(options);
+#if HIPFILE_NATIVE_URING
+  if (wants_ring(options)) list += ",io_uring";
+#endif
   bool has_name = false;
   for (const auto& o : options.fuse_options) {
     list += "," + o;
@@ -161,7 +173,7 @@ void Session::unmount() {
 }
 
 void Session::install_hooks() {
-#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 18)
+#if !HIPFILE_NATIVE_URING
   static fuse_custom_io io{};
   io.read = Hooks::on_read;
   io.writev = Hooks::on_write;
@@ -207,6 +219,10 @@ int Session::loop() {
 void Session::serve(RequestBytes request) {
   const auto& in = *reinterpret_cast<const kernel::InHeader*>(request.data());
   if (in.opcode == kernel::kOpInit) note_init(request);
+#if HIPFILE_NATIVE_URING
+  if (in.opcode == kernel::kOpInit && options_.uring == Switch::on && !may_have_ring())
+    spdlog::warn("no FUSE over io_uring: needs Linux 6.14, fuse.enable_uring=Y and locks=local");
+#endif
   if (connection_.serve_raw(request)) return;
   fuse_buf buffer{};
   buffer.mem = request.data();
@@ -242,20 +258,13 @@ void Session::complete_init(kernel::InitOut& out) {
 }
 
 bool Session::may_have_ring() const {
-  return hooked_ && options_.uring != Switch::off && !options_.forward_locks &&
-         offered_ & kernel::kInitOverIoUring;
+  return (hooked_ || HIPFILE_NATIVE_URING) && wants_ring(options_) && offered_ & kernel::kInitOverIoUring;
 }
 
 void Session::start_ring(uint64_t& flags) {
-  if (options_.uring == Switch::off) return;
-  if (options_.forward_locks) {
-    // A request keeps its place in the ring until it is answered, and for a lock that can be never.
-    if (options_.uring == Switch::on) spdlog::warn("no FUSE over io_uring together with locks=forward");
-    return;
-  }
-  if (!(offered_ & kernel::kInitOverIoUring)) {
+  if (!may_have_ring()) {
     if (options_.uring == Switch::on)
-      spdlog::warn("no FUSE over io_uring: needs Linux 6.14 and the module parameter fuse.enable_uring=Y");
+      spdlog::warn("no FUSE over io_uring: needs Linux 6.14, fuse.enable_uring=Y and locks=local");
     return;
   }
   auto ring = Ring::create(kLargest, [this](RequestBytes request) { serve(request); });

@@ -50,7 +50,7 @@ class Session {
   /// Detaches the mount; requests that are not answered yet fail. Done by the destructor if not before.
   void unmount();
   /// Whether requests are served by one thread per CPU, which must not be kept waiting.
-  bool has_ring() const { return ring_ != nullptr; }
+  bool has_ring() const { return may_have_ring(); }
   /// Whether the kernel reads and writes files itself.
   bool passes_through() const { return passthrough_ && !backing_failed_; }
 

@@ -1,7 +1,9 @@
 #include "node_table.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
 namespace {
@@ -74,6 +76,40 @@ TEST(NodeTable, HoldsUnderLookupsAndForgetsOfManyThreads) {
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(table.size(), 1u);
+}
+
+size_t resident_kib() {
+  size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * 4;
+}
+
+TEST(NodeTable, GivesMemoryBackWhenMostIsForgotten) {
+  // By their handles, as millions are: a descriptor each would end at the limit.
+  posix::Fd directory(open("/var/tmp", O_PATH));
+  struct stat root;
+  ASSERT_EQ(fstat(directory.get(), &root), 0);
+  if (fs::FileHandle::of(directory.get()).size == 0)
+    GTEST_SKIP() << "/var/tmp is on a file system without handles";
+  fs::NodeTable table(posix::duplicate(directory.get()).value(), root, 0);
+  constexpr size_t kNodes = 300'000;
+  std::vector<fs::NodeId> ids;
+  ids.reserve(kNodes);
+  const size_t before = resident_kib();
+  struct stat st = root;
+  st.st_nlink = 1;
+  for (size_t i = 0; i < kNodes; i++) {
+    st.st_ino = root.st_ino + 1 + i;
+    ids.push_back(table.look_up(posix::duplicate(directory.get()).value(), st)->id);
+  }
+  const size_t full = resident_kib() - before;
+  EXPECT_EQ(table.held(), 1u);
+  EXPECT_LT(full * 1024 / kNodes, 400u) << "bytes of each";
+  for (fs::NodeId id : ids) table.forget(id, 1);
+  EXPECT_TRUE(table.has_shrunk());
+  table.compact();
+  EXPECT_LT(resident_kib() - before, full / 2);
+  EXPECT_FALSE(table.has_shrunk());
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ Backings::Opened Backings::open(Node& node, const posix::Fd& path, bool writable
   Opened opened;
   // One decision for all handles of a node: the kernel refuses to mix passthrough with its own caching.
   if (node.open_handles++ == 0) {
-    if (node.backing_id == 0 && !has_set_id_bits(path)) node.backing_id = session_->open_backing(path.get());
+    const bool served = has_set_id_bits(path);
+    if (served && node.backing_id) session_->close_backing(std::exchange(node.backing_id, 0));
+    if (!served && node.backing_id == 0) node.backing_id = session_->open_backing(path.get());
     node.backing_used_again = true;
   }
   if (writable) opened.first_writer = node.writable_handles++ == 0;

@@ -26,8 +26,7 @@ std::set<unsigned> parse_cpu_list(const std::string& text) {
 std::set<unsigned> cpus(const std::string& which) {
   std::string text;
   std::getline(std::ifstream("/sys/devices/system/cpu/" + which) >> std::ws, text);
-  auto set = parse_cpu_list(text);
-  return set.empty() ? std::set<unsigned>{0} : set;
+  return parse_cpu_list(text);
 }
 
 }  // namespace fs

@@ -9,7 +9,7 @@ namespace fs {
 /// Empty if the text is no such list.
 std::set<unsigned> parse_cpu_list(const std::string& text);
 
-/// Those of /sys/devices/system/cpu/`which`: possible, present, online. CPU 0 if that cannot be read.
+/// Those of /sys/devices/system/cpu/`which`: possible, present, online. Empty if that cannot be read.
 std::set<unsigned> cpus(const std::string& which);
 
 }  // namespace fs

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "buffers.h"
 #include "node_table.h"
@@ -61,6 +62,7 @@ struct OpenFile : Description {
   bool sees_data = false;  ///< reads and writes come to the daemon, so it can be tagged
 
   std::mutex mutex;                           ///< guards what follows
+  std::set<uint64_t> lock_owners;             ///< whose record locks were taken through it
   std::shared_ptr<const storage::File> file;  ///< for the engine; opened with the first request
   std::shared_ptr<Tag> tag;
 

@@ -24,7 +24,7 @@ unsigned engine_threads(const Options& options) {
                                 : std::max(4u, 2 * std::thread::hardware_concurrency());
 }
 
-// Half of what this process may have: open files and clients' buffers need theirs.
+// With twice as many for directories, half of what this process may have: open files and clients' buffers need theirs.
 size_t most_held_descriptors(const Options& options) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -84,7 +84,7 @@ void Filesystem::start_handover() {
 }
 
 void Filesystem::start_watch() {
-  if (options_.cache != CachePolicy::automatic) return;
+  if (options_.cache != CachePolicy::automatic || !nodes_.opens_by_handle()) return;
   auto watch =
       SourceWatch::start(nodes_.root()->path->get(), [this](const SourceEvent& e) { source_changed(e); });
   if (!watch) return spdlog::info("names are believed for a second: {}", watch.error().text());
@@ -125,6 +125,7 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   session_ = std::move(*session);
   backings_.use(*session_);
   start_watch();
+  if (crosses()) mount_device_ = session_->device();
   SourceCover cover;
   if (options_.hide_source) {
     auto put = SourceCover::put(options_.source);
@@ -134,15 +135,16 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   spdlog::info("{} on {}", options_.source, options_.mountpoint);
   int status = session_->loop();
   // Requests that are being carried out are answered while the kernel still listens. Should one hang in the kernel for
-  // want of somebody to answer it, unmounting sets it free.
+  // want of somebody to answer it, aborting sets it free.
   lock_waits_.reset();
   executor_.cancel_all();
   executor_.wait_idle(kShutdownPatience);
   if (blocking_) blocking_->wait_idle(kShutdownPatience);
-  session_->unmount();
+  session_->abort();
   watch_.reset();
   executor_.stop();
   if (blocking_) blocking_->stop();
+  session_->unmount();
   spdlog::info("unmounted {}", options_.mountpoint);
   if (status < 0) return posix::failure(-status, "serve " + options_.mountpoint);
   return {};
@@ -162,11 +164,15 @@ void Filesystem::forget(NodeId id, uint64_t count) {
   if (nodes_.has_shrunk()) nodes_.compact();
 }
 
-void Filesystem::may_block(engine::Executor::Job job) {
+void Filesystem::may_block(fuse_req_t request, engine::Executor::Job job) {
   if (!session_->has_ring()) return job();
-  auto on_a_ready_thread = [job = std::move(job)] {
+  auto on_a_ready_thread = [request, job = std::move(job)] {
     prepare_thread();
-    job();
+    try {
+      job();
+    } catch (const std::exception&) {
+      fuse_reply_err(request, ENOMEM);
+    }
   };
   std::call_once(blocking_made_,
                  [this] { blocking_ = std::make_unique<engine::Executor>(kBlockingThreads); });

@@ -64,7 +64,7 @@ class Filesystem : public Connection {
   void started() { ready_(); }
   bool serve_raw(RequestBytes request) override;
   /// Runs what may wait for a disk: here, or elsewhere if this thread also has others' requests to serve.
-  void may_block(engine::Executor::Job job);
+  void may_block(fuse_req_t request, engine::Executor::Job job);
 
   /// How long the kernel may believe what a directory says, and a node's attributes: not at all while it can change
   /// without a request.
@@ -78,6 +78,8 @@ class Filesystem : public Connection {
   bool watches() const { return watch_ != nullptr; }
   /// Whether lookups may cross into other file systems.
   bool crosses() const { return options_.submounts; }
+  /// The mount's own device, if lookups may cross: there, we would ask ourselves.
+  dev_t mount_device() const { return mount_device_; }
   /// Where a file of the source lies for others, as far as anybody can say.
   std::string path_of(const posix::Fd& path) const;
 
@@ -91,6 +93,7 @@ class Filesystem : public Connection {
   NodeTable nodes_;
   CacheTimes times_;
   const CacheTimes unwatched_times_;
+  dev_t mount_device_ = 0;
   std::mutex devices_mutex_;
   std::map<dev_t, uint64_t> devices_;  ///< below the source, numbered from 1
   const bool closing_reports_;

@@ -88,9 +88,9 @@ struct StatxOut {
 static_assert(sizeof(SetxattrIn) == 16 && sizeof(StatxIn) == 24 && sizeof(Statx) == 256 &&
               sizeof(StatxOut) == 288);
 
-inline constexpr uint32_t kOpRead = 15, kOpWrite = 16, kOpFsync = 20, kOpSetxattr = 21, kOpFlush = 25,
-                          kOpInit = 26, kOpFsyncdir = 30, kOpSetlkw = 33, kOpIoctl = 39, kOpFallocate = 43,
-                          kOpCopyFileRange = 47, kOpTmpfile = 51, kOpStatx = 52, kOpCopyFileRange64 = 53;
+inline constexpr uint32_t kOpRead = 15, kOpWrite = 16, kOpFsync = 20, kOpSetxattr = 21, kOpInit = 26,
+                          kOpFsyncdir = 30, kOpIoctl = 39, kOpFallocate = 43, kOpCopyFileRange = 47,
+                          kOpTmpfile = 51, kOpStatx = 52, kOpCopyFileRange64 = 53;
 
 inline constexpr int32_t kNotifyIncEpoch = 8;
 

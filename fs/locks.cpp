@@ -54,8 +54,8 @@ LockWaits::~LockWaits() {
 
 void LockWaits::wait(Attempt attempt, Answer answer, std::shared_ptr<engine::CancelToken> token) {
   std::lock_guard lock(mutex_);
-  waiters_.push_back({std::move(attempt), std::move(answer), std::move(token)});
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  waiters_.push_back({std::move(attempt), std::move(answer), std::move(token)});
   changed_.notify_all();
 }
 

@@ -24,7 +24,7 @@ constexpr char kAbout[] =
     "SOURCE; "
     "through ioctls (hipfile_fuse.h) file data goes to and from GPU memory.";
 
-// Nodes hold descriptors, so the limit is raised as far as it goes.
+// Open files and many nodes hold descriptors, so the limit is raised as far as it goes.
 void raise_descriptor_limit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -56,6 +56,7 @@ posix::Result<void> check_mountpoint(const std::string& path) {
 }
 
 posix::Result<void> run(fs::Options options) {
+  if (auto checked = fs::check_directories(options); !checked) return checked;
   auto source = fs::open_source(options);
   if (!source) return tl::unexpected(source.error());
   if (auto checked = check_mountpoint(options.mountpoint); !checked) return checked;

@@ -133,8 +133,11 @@ posix::Result<PathFd> NodeTable::open(Node& node) const {
 }
 
 void NodeTable::hold(posix::Fd path, const struct stat& st) {
-  auto node = find_inode(st.st_dev, st.st_ino);
-  if (!node || !is_same(*node, path.get())) return;
+  std::unique_lock table_lock(mutex_);  // it may not be forgotten meanwhile
+  auto it = by_key_.find({st.st_dev, st.st_ino});
+  if (it == by_key_.end()) return;
+  auto node = slots_[it->second].node;
+  if (!is_same(*node, path.get())) return;
   std::lock_guard lock(node->mutex);
   if (node->path) return;
   node->path = std::make_shared<const posix::Fd>(std::move(path));

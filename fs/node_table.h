@@ -51,7 +51,8 @@ struct Node {
   unsigned writable_handles = 0;
   int32_t backing_id = 0;  ///< 0: this node's handles are served by the daemon
   bool backing_idle = false, backing_used_again = false;
-  timespec cached_mtime{};  ///< of the contents that the kernel may have cached, where the daemon serves them
+  timespec cached_mtime{},
+      cached_ctime{};  ///< of the contents that the kernel may have cached, where the daemon serves them
   off_t cached_size = -1;
   int64_t listed_ms = 0;  ///< when the kernel was last given the directory's entries
 };
@@ -74,6 +75,8 @@ class NodeTable {
   posix::Result<PathFd> open(Node& node) const;
   /// The node of the file with this handle, if the kernel knows it.
   std::shared_ptr<Node> find_handle(const FileHandle& handle) const;
+  /// Whether files can be opened by their handles.
+  bool opens_by_handle() const { return handles_work_; }
   /// Whether nodes live by their handles, so that removing their last name would lose them.
   bool uses_handles() const { return by_handle_ > 0; }
   /// Makes the node of this inode, if there is one, hold its descriptor: its name is about to go.

@@ -35,7 +35,7 @@ void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
   Filesystem& fs = filesystem_of(request);
   auto place = place_of(request, id);
   if (!place) return;
-  posix::Fd fd(openat(place->fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  posix::Fd fd(open(place->name().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* stream = fd ? fdopendir(fd.get()) : nullptr;
   if (!stream) return void(fuse_reply_err(request, errno));
   fd.release();
@@ -55,7 +55,7 @@ void op_releasedir(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
 }
 
 void op_fsyncdir(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
-  filesystem_of(request).may_block([request, data_only, description = description_of(fi)] {
+  filesystem_of(request).may_block(request, [request, data_only, description = description_of(fi)] {
     const int fd = dirfd(static_cast<OpenDirectory&>(*description).stream.get());
     const int status = data_only ? fdatasync(fd) : fsync(fd);
     fuse_reply_err(request, status < 0 ? errno : 0);

@@ -24,6 +24,8 @@ bool shall_see_data(const Filesystem& fs, const OpenFile& file) {
 }
 
 void close_file(Filesystem& fs, const OpenFile& file) {
+  // Owners that no flush has named: open file descriptions have record locks of their own.
+  for (uint64_t owner : file.lock_owners) fs.record_locks().release(*file.node, owner);
   fs.backings().close(file.node, file.writable());
   fs.forget_buffers(fs.buffers().description_closed(file.id));
 }
@@ -90,6 +92,7 @@ void op_release(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
 void op_flush(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
   Filesystem& fs = filesystem_of(request);
   if (fs.options().forward_locks) fs.record_locks().release(*file_of(fi).node, fi->lock_owner);
+  if (!fs.closing_reports() || !file_of(fi).writable()) return void(fuse_reply_err(request, 0));
   auto copy = posix::duplicate(file_of(fi).descriptor());
   int status = copy ? close(copy->release()) : 0;
   fuse_reply_err(request, status < 0 ? errno : 0);
@@ -103,9 +106,9 @@ std::shared_ptr<OpenFile> keep_file(const fuse_file_info* fi) {
 void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
 
 void op_fsync(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
-  filesystem_of(request).may_block([request, data_only, file = keep_file(fi)] {
+  filesystem_of(request).may_block(request, [request, data_only, file = keep_file(fi)] {
     const int fd = file->descriptor();
-    reply_status(request, data_only ? fdatasync(fd) : fsync(fd));
+    reply_status(request, fd < 0 ? -1 : data_only ? fdatasync(fd) : fsync(fd));
   });
 }
 
@@ -155,6 +158,7 @@ ssize_t write_direct(Filesystem& fs, OpenFile& file, const char* data, size_t si
 }
 
 void read_untagged(fuse_req_t request, OpenFile& file, size_t size, off_t offset) {
+  if (file.descriptor() < 0) return void(fuse_reply_err(request, errno));
   if (file.flags & O_DIRECT) return read_direct(request, filesystem_of(request), file, size, offset);
   fuse_bufvec data = at_offset(file.descriptor(), size, offset);
   fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
@@ -165,14 +169,25 @@ void op_read(fuse_req_t request, fuse_ino_t, size_t size, off_t offset, fuse_fil
   // Only read(2) and its kin have an owner. Page faults, read-ahead and splice fill a page cache that others share.
   if (auto tag = file->current_tag(); tag && fi->lock_owner != 0)
     return read_tagged(request, file, tag, size, offset);
-  filesystem_of(request).may_block([=] { read_untagged(request, *file, size, offset); });
+  filesystem_of(request).may_block(request, [=] { read_untagged(request, *file, size, offset); });
 }
 
-void write_untagged(fuse_req_t request, OpenFile& file, const char* data, size_t size, off_t offset) {
+// A page of a mapping goes where it belongs, also where write(2) on that descriptor would append.
+ssize_t write_page(const OpenFile& file, const char* data, size_t size, off_t offset) {
+  auto fd = posix::reopen(file.path->get(), O_WRONLY);
+  if (!fd) return -fd.error().code;
+  const ssize_t n = pwrite(fd->get(), data, size, offset);
+  return n < 0 ? -errno : n;
+}
+
+void write_untagged(fuse_req_t request, OpenFile& file, const char* data, size_t size, off_t offset,
+                    bool is_page) {
   ssize_t n;
   {
     AsWriter as(caller_of(request));
-    if (file.flags & O_DIRECT) {
+    if (is_page && file.flags & O_APPEND) {
+      n = write_page(file, data, size, offset);
+    } else if (file.flags & O_DIRECT) {
       n = write_direct(filesystem_of(request), file, data, size, offset);
     } else {
       n = pwrite(file.descriptor(), data, size, offset);
@@ -191,11 +206,13 @@ void op_write(fuse_req_t request, fuse_ino_t, const char* data, size_t size, off
   auto file = keep_file(fi);
   auto tag = file->current_tag();
   if (tag && tag->write && !fi->writepage) return write_tagged(request, file, tag, size, offset);
-  filesystem_of(request).may_block([=] { write_untagged(request, *file, data, size, offset); });
+  filesystem_of(request).may_block(request, [=, is_page = fi->writepage != 0] {
+    write_untagged(request, *file, data, size, offset, is_page);
+  });
 }
 
 void op_fallocate(fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* fi) {
-  filesystem_of(request).may_block([=, file = keep_file(fi)] {
+  filesystem_of(request).may_block(request, [=, file = keep_file(fi)] {
     int status, error;
     {
       AsWriter as(caller_of(request));
@@ -207,7 +224,8 @@ void op_fallocate(fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t 
 }
 
 void op_lseek(fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_file_info* fi) {
-  off_t at = lseek(file_of(fi).descriptor(), offset, whence);
+  const int fd = file_of(fi).descriptor();
+  const off_t at = fd < 0 ? -1 : lseek(fd, offset, whence);
   if (at < 0)
     fuse_reply_err(request, errno);
   else
@@ -216,13 +234,15 @@ void op_lseek(fuse_req_t request, fuse_ino_t, off_t offset, int whence, fuse_fil
 
 void op_copy_file_range(fuse_req_t request, fuse_ino_t, off_t in_offset, fuse_file_info* in, fuse_ino_t,
                         off_t out_offset, fuse_file_info* out, size_t length, int flags) {
-  filesystem_of(request).may_block([=, from = keep_file(in), to = keep_file(out)]() mutable {
+  filesystem_of(request).may_block(request, [=, from = keep_file(in), to = keep_file(out)]() mutable {
     ssize_t n;
     int error;
     {
       AsWriter as(caller_of(request));
-      n = copy_file_range(from->descriptor(), &in_offset, to->descriptor(), &out_offset, length,
-                          static_cast<unsigned>(flags));
+      const int in_fd = from->descriptor(), out_fd = in_fd < 0 ? -1 : to->descriptor();
+      n = out_fd < 0
+              ? -1
+              : copy_file_range(in_fd, &in_offset, out_fd, &out_offset, length, static_cast<unsigned>(flags));
       error = errno;
     }
     if (n < 0)
@@ -246,13 +266,16 @@ bool is_as_cached(Node& node, const posix::Fd& path) {
   if (fstat(path.get(), &st) < 0) return false;
   std::lock_guard lock(node.mutex);
   const bool same = node.cached_size == st.st_size && node.cached_mtime.tv_sec == st.st_mtim.tv_sec &&
-                    node.cached_mtime.tv_nsec == st.st_mtim.tv_nsec;
+                    node.cached_mtime.tv_nsec == st.st_mtim.tv_nsec &&
+                    node.cached_ctime.tv_sec == st.st_ctim.tv_sec &&
+                    node.cached_ctime.tv_nsec == st.st_ctim.tv_nsec;
   // A file that was changed just now may change again within the same tick of the file system's clock.
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  const bool settled = now.tv_sec - st.st_mtim.tv_sec > 1;
+  const bool settled = now.tv_sec - st.st_ctim.tv_sec > 1;
   node.cached_size = settled ? st.st_size : -1;
   node.cached_mtime = st.st_mtim;
+  node.cached_ctime = st.st_ctim;
   return same;
 }
 
@@ -285,7 +308,10 @@ int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_
   if (!path) return errno;
   if (int error = enter_node(fs, std::move(path), entry)) return error;
   auto place = fs.place(entry.ino);
-  if (!place) return place.error().code;
+  if (!place) {
+    fs.forget(entry.ino, 1);
+    return place.error().code;
+  }
   open = make_open_file(fs, caller, *place, std::move(fd), flags, true);
   // The kernel asks once more before it lets the caller have it, unless it may believe this for a moment.
   entry.attr_timeout =

@@ -20,13 +20,11 @@ constexpr size_t kLargestFlagArgument = sizeof(fsxattr);
 
 bool reads_flags(unsigned command) {
   return command == static_cast<unsigned>(FS_IOC_GETFLAGS) ||
-         command == static_cast<unsigned>(FS_IOC32_GETFLAGS) ||
          command == static_cast<unsigned>(FS_IOC_FSGETXATTR) ||
          command == static_cast<unsigned>(FS_IOC_GETVERSION);
 }
 bool writes_flags(unsigned command) {
   return command == static_cast<unsigned>(FS_IOC_SETFLAGS) ||
-         command == static_cast<unsigned>(FS_IOC32_SETFLAGS) ||
          command == static_cast<unsigned>(FS_IOC_FSSETXATTR);
 }
 

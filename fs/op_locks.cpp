@@ -36,6 +36,11 @@ void op_getlk(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, struct flock* 
 
 void op_setlk(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, struct flock* lock, int sleep) {
   Filesystem& fs = filesystem_of(request);
+  {
+    OpenFile& file = file_of(fi);
+    std::lock_guard held(file.mutex);
+    file.lock_owners.insert(fi->lock_owner);
+  }
   try_or_wait(request, sleep != 0,
               [&fs, file = std::static_pointer_cast<OpenFile>(description_of(fi)), owner = fi->lock_owner,
                wanted = *lock]() mutable {
@@ -46,7 +51,8 @@ void op_setlk(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, struct flock* 
 void op_flock(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, int operation) {
   const bool waits = !(operation & LOCK_NB);
   try_or_wait(request, waits, [file = std::static_pointer_cast<OpenFile>(description_of(fi)), operation] {
-    if (flock(file->descriptor(), operation | LOCK_NB) == 0) return 0;
+    const int fd = file->descriptor();
+    if (fd >= 0 && flock(fd, operation | LOCK_NB) == 0) return 0;
     return errno == EWOULDBLOCK ? EAGAIN : errno;
   });
 }

@@ -3,6 +3,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include "filesystem.h"
 
@@ -121,6 +122,10 @@ int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_pa
   if (!fs.crosses()) how.resolve = RESOLVE_NO_XDEV;
   posix::Fd path(static_cast<int>(syscall(SYS_openat2, parent.fd(), name, &how, sizeof how)));
   if (!path) return errno;
+  struct statx st;
+  if (fs.crosses() && statx(path.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 &&
+      makedev(st.stx_dev_major, st.stx_dev_minor) == fs.mount_device())
+    return EXDEV;
   int error = enter_node(fs, std::move(path), entry);
   entry.entry_timeout = fs.times_in(*parent.node).names;
   return error;

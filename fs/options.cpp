@@ -134,10 +134,9 @@ const std::vector<Definition>& definitions() {
 
 // Taken by the kernel or libfuse as they are.
 bool handed_on(const std::string& name) {
-  constexpr std::array known{"ro",         "rw",          "nosuid",      "suid",    "nodev",
-                             "dev",        "noexec",      "exec",        "sync",    "async",
-                             "dirsync",    "fsname",      "allow_other", "context", "fscontext",
-                             "defcontext", "rootcontext", "allow_root",  "max_read"};
+  constexpr std::array known{"ro",          "rw",      "nosuid",    "suid",       "nodev",       "dev",
+                             "noexec",      "exec",    "sync",      "async",      "dirsync",     "fsname",
+                             "allow_other", "context", "fscontext", "defcontext", "rootcontext", "max_read"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 
@@ -152,8 +151,8 @@ bool ignored(const std::string& name) {
          std::find(known.begin(), known.end(), name) != known.end();
 }
 
-// When reading leaves a trace. The last one counts.
-bool set_times_option(Options& options, const std::string& name) {
+// When reading leaves a trace, and whether links are followed. The last one counts.
+bool set_access_option(Options& options, const std::string& name) {
   if (name == "noatime")
     options.access_times = AccessTimes::never;
   else if (name == "relatime" || name == "atime" || name == "nostrictatime")
@@ -182,7 +181,7 @@ posix::Result<void> apply_mount_options(Options& options, const std::string& lis
     std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
     auto definition = std::find_if(definitions().begin(), definitions().end(),
                                    [&](const Definition& d) { return d.name == name; });
-    if (set_times_option(options, name)) {
+    if (set_access_option(options, name)) {
       if (name == "noatime") options.fuse_options.push_back(item);
     } else if (definition != definitions().end()) {
       if (!definition->set(options, value))
@@ -200,7 +199,7 @@ posix::Result<void> apply_mount_options(Options& options, const std::string& lis
 }
 
 CacheTimes cache_times(const Options& options, bool watched) {
-  constexpr double kHour = 3600, kDay = 86400;
+  constexpr double kMinute = 60, kDay = 86400;
   switch (options.cache) {
     case CachePolicy::never:
       return {0, 0, 0};
@@ -211,7 +210,18 @@ CacheTimes cache_times(const Options& options, bool watched) {
     case CachePolicy::automatic:
       break;
   }
-  return watched ? CacheTimes{kHour, kHour, 1} : CacheTimes{1, 1, 1};
+  return watched ? CacheTimes{kMinute, kMinute, 1} : CacheTimes{1, 1, 1};
+}
+
+posix::Result<void> check_directories(const Options& options) {
+  auto contains = [](const std::string& outer, const std::string& inner) {
+    return inner == outer || inner.rfind(outer == "/" ? outer : outer + "/", 0) == 0;
+  };
+  if (options.hide_source &&
+      (contains(options.source, options.mountpoint) || contains(options.mountpoint, options.source)))
+    return posix::failure(EINVAL, "mount option hide_source: " + options.source + " and " +
+                                      options.mountpoint + " lie in each other");
+  return {};
 }
 
 std::string mount_options_help() {

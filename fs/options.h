@@ -69,6 +69,9 @@ posix::Result<void> apply_mount_options(Options& options, const std::string& lis
 /// `watched`: changes of the source are noticed as they happen.
 CacheTimes cache_times(const Options& options, bool watched);
 
+/// EINVAL: what the options ask of SOURCE cannot be done with this MOUNTPOINT. Both are full paths.
+posix::Result<void> check_directories(const Options& options);
+
 /// One line per -o option, for --help.
 std::string mount_options_help();
 

@@ -5,6 +5,8 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
+#include <cstring>
+
 #include "filesystem.h"
 
 namespace fs {
@@ -126,6 +128,26 @@ Operation operation_of(uint32_t opcode) {
 
 }  // namespace
 
+namespace {
+
+// Where the kernel does not say what to do with the set-group-id bit, or it does not come through: the file system
+// underneath decides as if for the caller, whose further groups it does not know.
+void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
+                 int flags) {
+  auto place = place_of(request, id);
+  if (!place) return;
+  int status, error;
+  {
+    std::optional<AsWriter> as;
+    if (strcmp(name, "system.posix_acl_access") == 0) as.emplace(caller_of(request));
+    status = setxattr(place->name().c_str(), name, value, size, flags);
+    error = errno;
+  }
+  fuse_reply_err(request, status < 0 ? error : 0);
+}
+
+}  // namespace
+
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
 // A libfuse that speaks io_uring itself serves what comes that way alone.
 namespace {
@@ -151,29 +173,21 @@ void op_statx(fuse_req_t request, fuse_ino_t id, int flags, int mask, fuse_file_
     fuse_reply_statx(request, 0, &st, filesystem_of(request).attribute_seconds(*place->node));
 }
 
-void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
-                 int flags) {
-  auto place = place_of(request, id);
-  if (!place) return;
-  const int status = setxattr(place->name().c_str(), name, value, size, flags);
-  fuse_reply_err(request, status < 0 ? errno : 0);
-}
-
 }  // namespace
 #endif
 
-void add_newer_operations([[maybe_unused]] fuse_lowlevel_ops& ops) {
+void add_newer_operations(fuse_lowlevel_ops& ops) {
+  ops.setxattr = guard<op_setxattr>;
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
   ops.tmpfile = guard<op_tmpfile>;
   ops.statx = guard<op_statx>;
-  ops.setxattr = guard<op_setxattr>;
 #endif
 }
 
 bool Filesystem::serve_raw(RequestBytes bytes) {
   const auto& header = *reinterpret_cast<const kernel::InHeader*>(bytes.data());
   const Operation operation = operation_of(header.opcode);
-  if (!operation) return false;
+  if (!operation || (header.opcode == kernel::kOpSetxattr && !session_->has_setxattr_flags())) return false;
   const RawRequest request{*this, header, std::span<const char>(bytes).subspan(sizeof header)};
   try {
     prepare_thread();

@@ -51,17 +51,23 @@ RequestLoop::~RequestLoop() { stop_threads(); }
 
 bool RequestLoop::add_thread() {
   std::lock_guard lock(mutex_);
+  std::erase_if(workers_, [](Worker& w) {
+    const bool done = w.done;
+    if (done) w.thread.join();
+    return done;
+  });
   if (workers_.size() >= most_threads() || stopping_) return false;
   auto memory = posix::Mapping::anonymous(2 * kPage + largest_);
   if (!memory) return false;
-  std::erase_if(workers_, [](Worker& w) {
-    if (w.done) w.thread.join();
-    return w.done.load();
-  });
   Worker& worker = workers_.emplace_back();
   worker.memory = std::move(*memory);
-  worker.thread = std::thread([this, &worker] { work(worker); });
-  return true;
+  try {
+    worker.thread = std::thread([this, &worker] { work(worker); });
+    return true;
+  } catch (const std::system_error&) {  // a limit of threads: those that are there go on
+    workers_.pop_back();
+    return false;
+  }
 }
 
 void RequestLoop::work(Worker& worker) {

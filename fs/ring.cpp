@@ -7,8 +7,11 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <future>
+#include <system_error>
 
 #include "cpu_list.h"
 
@@ -38,8 +41,8 @@ struct RingEntry {
 /// The queue of one CPU and the thread that serves it.
 class RingQueue {
  public:
-  RingQueue(Ring& ring, unsigned cpu, unsigned depth)
-      : ring_(ring), cpu_(cpu), depth_(depth), wake_(eventfd(0, EFD_CLOEXEC)) {}
+  RingQueue(Ring& ring, unsigned cpu)
+      : ring_(ring), cpu_(cpu), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~RingQueue() { stop(); }
   RingQueue(const RingQueue&) = delete;
   RingQueue& operator=(const RingQueue&) = delete;
@@ -78,9 +81,10 @@ class RingQueue {
   void watch_wakes();
   void commit_finished();
   void serve(RingEntry& entry);
+  void give_up(int error) const;
 
   Ring& ring_;
-  const unsigned cpu_, depth_;
+  const unsigned cpu_;
   posix::Fd wake_;  ///< an eventfd: there are finished entries, or it is time to stop
   std::atomic<bool> stopping_{false};
   io_uring uring_{};
@@ -103,7 +107,6 @@ bool answered_elsewhere(uint32_t opcode) {
     case kernel::kOpRead:
     case kernel::kOpWrite:
     case kernel::kOpIoctl:
-    case kernel::kOpSetlkw:
     case kernel::kOpFsync:
     case kernel::kOpFsyncdir:
     case kernel::kOpFallocate:
@@ -136,7 +139,7 @@ void fill(RingEntry& entry, const iovec* parts, int count) {
 }  // namespace
 
 posix::Result<void> RingQueue::prepare(size_t largest) {
-  entries_ = std::vector<RingEntry>(depth_);
+  entries_ = std::vector<RingEntry>(kDepth);
   for (RingEntry& entry : entries_) {
     auto header = posix::Mapping::anonymous(kPage), payload = posix::Mapping::anonymous(kPage + largest);
     if (!header) return tl::unexpected(header.error());
@@ -149,7 +152,11 @@ posix::Result<void> RingQueue::prepare(size_t largest) {
   }
   std::promise<int> prepared;
   auto result = prepared.get_future();
-  thread_ = std::thread([this, &prepared] { run(prepared); });
+  try {
+    thread_ = std::thread([this, &prepared] { run(prepared); });
+  } catch (const std::system_error& e) {
+    return posix::failure(e.code().value(), "thread for FUSE over io_uring");
+  }
   if (int error = -result.get()) return posix::failure(error, "io_uring for FUSE");
   return {};
 }
@@ -162,7 +169,7 @@ void RingQueue::run(std::promise<int>& prepared) {
   sched_setaffinity(0, sizeof cpus, &cpus);  // an offline CPU's thread may run anywhere
   io_uring_params params{};
   params.flags = IORING_SETUP_SQE128 | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
-  const int status = io_uring_queue_init_params(2 * depth_ + 2, &uring_, &params);
+  const int status = io_uring_queue_init_params(2 * kDepth + 2, &uring_, &params);
   auto begin = begin_.get_future();
   prepared.set_value(status);
   if (status < 0) return;
@@ -240,15 +247,21 @@ void RingQueue::serve(RingEntry& entry) {
   submit(entry, kernel::kRingCommitAndFetch);
 }
 
+// Half a mount would leave the requests of one CPU waiting for ever.
+void RingQueue::give_up(int error) const {
+  spdlog::error("FUSE queue {}: {}; ending", cpu_, strerror(error));
+  kill(getpid(), SIGTERM);
+}
+
 void RingQueue::serve_until_stopped() {
   for (RingEntry& entry : entries_) submit(entry, kernel::kRingRegister);
   watch_wakes();
   while (!stopping_) {
     const int status = io_uring_submit_and_wait(&uring_, 1);
-    if (status < 0 && status != -EINTR) {
-      spdlog::error("FUSE queue {}: {}", cpu_, strerror(-status));
-      return;
-    }
+    if (status == -EAGAIN || status == -EBUSY)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    else if (status < 0 && status != -EINTR)
+      return give_up(-status);
     io_uring_cqe* cqe;
     while (io_uring_peek_cqe(&uring_, &cqe) == 0) {
       auto* entry = static_cast<RingEntry*>(io_uring_cqe_get_data(cqe));
@@ -262,8 +275,7 @@ void RingQueue::serve_until_stopped() {
       } else if (result == -EAGAIN || result == -EINTR) {
         submit(*entry, kernel::kRingCommitAndFetch);
       } else {
-        if (result != -ENOTCONN && result != -ECONNABORTED)
-          spdlog::error("FUSE queue {}: {}", cpu_, strerror(-result));
+        if (result != -ENOTCONN && result != -ECONNABORTED && !stopping_) give_up(-result);
         return;  // the mount is gone
       }
       io_uring_submit(&uring_);  // an answer does not wait for the next request to be served
@@ -274,9 +286,10 @@ void RingQueue::serve_until_stopped() {
 posix::Result<std::unique_ptr<Ring>> Ring::create(size_t largest, ServeRequest serve) {
   std::unique_ptr<Ring> ring(new Ring(std::move(serve)));
   // The kernel waits for a queue of every CPU that there could be.
-  const auto online = cpus("online"), possible = cpus("possible");
-  for (unsigned cpu = 0; cpu <= *possible.rbegin(); cpu++) {
-    ring->queues_.push_back(std::make_unique<RingQueue>(*ring, cpu, online.count(cpu) ? kDepth : 1));
+  const auto possible = cpus("possible");
+  if (possible.empty()) return posix::failure(ENOENT, "CPUs in /sys");
+  for (unsigned cpu = 0; cpu < possible.size(); cpu++) {
+    ring->queues_.push_back(std::make_unique<RingQueue>(*ring, cpu));
     if (auto prepared = ring->queues_.back()->prepare(largest); !prepared)
       return tl::unexpected(prepared.error());
   }

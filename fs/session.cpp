@@ -1,10 +1,15 @@
 #include "session.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -65,7 +70,6 @@ std::string mirrored_flags(const Options& options) {
   flags += source.f_flag & ST_NOSUID ? ",nosuid" : ",suid";
   flags += source.f_flag & ST_NODEV ? ",nodev" : ",dev";
   if (source.f_flag & ST_NOEXEC) flags += ",noexec";
-  if (source.f_flag & ST_RDONLY) flags += ",ro";
   return flags;
 }
 
@@ -88,6 +92,8 @@ std::string fuse_option_list(const Options& options) {
     }
     list += ",fsname=" + escaped;
   }
+  struct statvfs source;
+  if (statvfs(options.source.c_str(), &source) == 0 && source.f_flag & ST_RDONLY) list += ",ro";
   return list;
 }
 
@@ -156,20 +162,35 @@ posix::Result<std::unique_ptr<Session>> Session::mount(const Options& options,
   if (fuse_session_mount(s->session_, options.mountpoint.c_str()) != 0)
     return posix::failure(errno ? errno : EIO, "mount " + options.source + " on " + options.mountpoint);
   s->mounted_ = true;
+  if (!options.follow_links) {
+    mount_attr wanted{};
+    wanted.attr_set = MOUNT_ATTR_NOSYMFOLLOW;
+    if (mount_setattr(AT_FDCWD, options.mountpoint.c_str(), 0, &wanted, sizeof wanted) < 0)
+      return posix::last_failure("mount option nosymfollow");
+  }
   s->install_hooks();
   return s;
 }
 
 Session::~Session() {
+  if (mounted_) abort();
   unmount();
   if (session_) fuse_session_destroy(session_);
   connection_.session = nullptr;
 }
 
+void Session::abort() {
+  // Only if it is still there: what else is mounted at that place is not ours.
+  pollfd device{fuse_session_fd(session_), 0, 0};
+  const bool gone = poll(&device, 1, 0) == 1 && device.revents & POLLERR;
+  if (mounted_ && !gone && geteuid() == 0) umount2(options_.mountpoint.c_str(), MNT_FORCE | MNT_DETACH);
+  if (ring_) ring_->stop();  // it holds the device, too
+  if (geteuid() != 0) unmount();
+}
+
 void Session::unmount() {
   if (mounted_) fuse_session_unmount(session_);
   mounted_ = false;
-  if (ring_) ring_->stop();  // it holds the device, too
 }
 
 void Session::install_hooks() {
@@ -294,6 +315,14 @@ ssize_t Session::send(iovec* parts, int count) {
 
 ssize_t Hooks::on_write(int, iovec* parts, int count, void* user_data) {
   return static_cast<Connection*>(user_data)->session->send(parts, count);
+}
+
+// As the kernel knows it, without asking us.
+dev_t Session::device() const {
+  struct statx st;
+  if (statx(AT_FDCWD, options_.mountpoint.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st) < 0)
+    return 0;
+  return makedev(st.stx_dev_major, st.stx_dev_minor);
 }
 
 int32_t Session::open_backing(int path_fd) {

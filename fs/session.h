@@ -47,12 +47,20 @@ class Session {
   void negotiate(fuse_conn_info* connection);
   /// Serves until unmounted or told to end by a signal.
   int loop();
-  /// Detaches the mount; requests that are not answered yet fail. Done by the destructor if not before.
+  /// Detaches the mount. Requests that are not answered yet fail, and whoever waits in the kernel for one of them is set
+  /// free; the connection stays open, so that its descriptor means nothing else meanwhile.
+  void abort();
+  /// Closes the connection, after abort(). Done by the destructor if not before.
   void unmount();
   /// Whether requests are served by one thread per CPU, which must not be kept waiting.
   bool has_ring() const { return may_have_ring(); }
+  /// Whether setxattr requests say what to do with the set-group-id bit.
+  bool has_setxattr_flags() const { return offered_ & kernel::kInitSetxattrExt; }
   /// Whether the kernel reads and writes files itself.
   bool passes_through() const { return passthrough_ && !backing_failed_; }
+
+  /// The mount's device number.
+  dev_t device() const;
 
   /// Registers a file for passthrough; 0 if the kernel does not do it (logged once).
   int32_t open_backing(int path_fd);

@@ -17,7 +17,6 @@ mount_attr wanted_attributes(const Options& options) {
                                                                       : MOUNT_ATTR_STRICTATIME;
   }
   if (!options.directory_access_times) wanted.attr_set |= MOUNT_ATTR_NODIRATIME;
-  if (!options.follow_links) wanted.attr_set |= MOUNT_ATTR_NOSYMFOLLOW;
   const auto& handed_on = options.fuse_options;
   if (std::find(handed_on.begin(), handed_on.end(), "ro") != handed_on.end())
     wanted.attr_set |= MOUNT_ATTR_RDONLY;
@@ -29,8 +28,8 @@ posix::Fd clone_mount(const Options& options) {
   posix::Fd tree(open_tree(AT_FDCWD, options.source.c_str(), flags));
   if (!tree) return tree;
   mount_attr wanted = wanted_attributes(options);
-  if ((wanted.attr_set || wanted.attr_clr) &&
-      mount_setattr(tree.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted) < 0)
+  wanted.propagation = MS_PRIVATE;  // what is mounted elsewhere later shall not come here
+  if (mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) < 0)
     return posix::Fd();
   return tree;
 }

@@ -111,11 +111,6 @@ TEST_P(Coherence, FilesThatAreRemovedInTheSourceGiveTheirSpaceBack) {
 
 INSTANTIATE_TEST_SUITE_P(Mount, Coherence,
                          testing::Values("cache=auto", "cache=0.5", "cache=never", "cache=auto,fds=0"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
-                           return name;
-                         });
+                         overlay::name_of_options);
 
 }  // namespace

@@ -74,10 +74,6 @@ TEST_P(Differential, MountIsLikeAPlainDirectory) {
 INSTANTIATE_TEST_SUITE_P(Mount, Differential,
                          testing::Values("passthrough=on", "passthrough=off", "cache=never", "fds=0",
                                          "uring=on"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '=', '_');
-                           return name;
-                         });
+                         overlay::name_of_options);
 
 }  // namespace

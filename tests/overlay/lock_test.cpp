@@ -85,6 +85,21 @@ TEST_F(Locks, ForwardedOnesGoWithTheirProcess) {
   EXPECT_EQ(other_locks(direct_.get(), F_WRLCK), 0);
 }
 
+TEST_F(Locks, ForwardedOnesOfADescriptionGoWithIt) {
+  start("locks=forward");
+  {
+    posix::Fd own(open(mounted("f").c_str(), O_RDWR));
+    ASSERT_EQ(record_lock(own.get(), F_WRLCK, F_OFD_SETLK), 0);
+    EXPECT_EQ(other_locks(direct_.get(), F_WRLCK), EAGAIN);
+  }
+  int error = -1;
+  for (int i = 0; i < 500 && error; i++) {
+    error = other_locks(direct_.get(), F_WRLCK);
+    if (error) usleep(10000);
+  }
+  EXPECT_EQ(error, 0);
+}
+
 TEST_F(Locks, WhoeverWaitsGetsItsTurnAndHoldsUpNobody) {
   start("locks=forward");
   ASSERT_EQ(flock(direct_.get(), LOCK_EX), 0);

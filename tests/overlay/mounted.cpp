@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -218,6 +219,13 @@ int Mounted::in_child(const std::function<int()>& f) {
   int status;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string name_of_options(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
+  return name;
 }
 
 SharedMemory::SharedMemory(size_t size) : fd_(memfd_create("client", MFD_CLOEXEC)), size_(size) {

@@ -63,6 +63,9 @@ class Mounted : public testing::Test {
   pid_t daemon_ = -1;
 };
 
+/// A set of mount options as part of a test's name.
+std::string name_of_options(const testing::TestParamInfo<const char*>& info);
+
 // ------------------------------------------------------------------------------------- the ABI, as a client
 // has it
 

@@ -278,6 +278,30 @@ TEST_P(Posix, FilesWithoutANameGetOneLater) {
   EXPECT_EQ(st.st_mode & 0777, 0640u);
 }
 
+TEST_P(Posix, AMappingOfAFileOpenForAppendingChangesItInPlace) {
+  make_file("m", pattern(8192));
+  posix::Fd fd(open(mounted("m").c_str(), O_RDWR | O_APPEND));
+  char* p = static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+  ASSERT_NE(p, MAP_FAILED);
+  p[5000] = 'X';
+  ASSERT_EQ(msync(p, 8192, MS_SYNC), 0);
+  munmap(p, 8192);
+  const auto bytes = file_bytes("m");
+  ASSERT_EQ(bytes.size(), 8192u);
+  EXPECT_EQ(bytes[5000], 'X');
+}
+
+TEST_P(Posix, SetIdBitsGivenBetweenTwoOpensAreRootsToKeep) {
+  make_file("tool", {'1'});
+  { posix::Fd fd(open(mounted("tool").c_str(), O_RDONLY)); }
+  ASSERT_EQ(chmod(mounted("tool").c_str(), 04755), 0);
+  posix::Fd fd(open(mounted("tool").c_str(), O_WRONLY));
+  ASSERT_EQ(write(fd.get(), "2", 1), 1);
+  struct stat st;
+  ASSERT_EQ(stat(source("tool").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 04755u);
+}
+
 TEST_P(Posix, StatxTellsWhenAFileWasMade) {
   make_file("x", {'1'});
   struct statx a, b;
@@ -382,11 +406,6 @@ TEST_P(Posix, AnAccessListSetByAStrangerToTheGroupTakesSetGroupIdAway) {
 INSTANTIATE_TEST_SUITE_P(Mount, Posix,
                          testing::Values("passthrough=on", "passthrough=off", "tag=all", "cache=never",
                                          "cache=always", "fds=0", "uring=on", "uring=on,passthrough=off"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
-                           return name;
-                         });
+                         overlay::name_of_options);
 
 }  // namespace

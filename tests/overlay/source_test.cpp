@@ -126,6 +126,38 @@ TEST_F(SourceTest, AccessTimesGoByTheOptions) {
   }
 }
 
+TEST_F(SourceTest, NosymfollowFollowsNone) {
+  make_file("f", {'1'});
+  ASSERT_EQ(symlink("f", source("link").c_str()), 0);
+  mount("nosymfollow");
+  EXPECT_EQ(open(mounted("link").c_str(), O_RDONLY), -1);
+  EXPECT_EQ(errno, ELOOP);
+  EXPECT_TRUE(exists("f"));
+}
+
+// On many systems every mount is shared: what is mounted later would come into the daemon's own view, too.
+TEST_F(SourceTest, SeesNothingThatIsMountedLater) {
+  ASSERT_EQ(mkdir(source("below").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(source("mnt").c_str(), 0755), 0);
+  make_file("below/under", {'u'});
+  auto [status, out] =
+      shell("unshare -m --propagation shared sh -ec 'mount --bind " + source_ + " " + source_ +
+            "; mount --make-shared " + source_ + "; for o in off on; do " + program("hipfile-fuse") + " " +
+            source_ + " " + source("mnt") + " -o socket=none,submounts=$o; mount -t tmpfs none " +
+            source("below") + "; test -e " + source("mnt/below/under") + "; timeout 20 find " +
+            source("mnt") + " | wc -l; umount " + source("below") + "; umount " + source("mnt") + "; done'");
+  EXPECT_EQ(status, 0) << out;
+}
+
+TEST_F(SourceTest, CannotBeHiddenWhereTheMountWouldBeHiddenWithIt) {
+  ASSERT_EQ(mkdir(source("mnt").c_str(), 0755), 0);
+  for (const std::string& where : {source_, source("mnt")}) {
+    auto [status, out] = shell(program("hipfile-fuse") + " " + source_ + " " + where + " -o hide_source");
+    EXPECT_NE(status, 0);
+    EXPECT_NE(out.find("hide_source"), std::string::npos) << out;
+  }
+}
+
 TEST_F(SourceTest, ReadOnlyIsReadOnly) {
   make_file("f", {'1'});
   mount("ro");

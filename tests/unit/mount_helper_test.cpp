@@ -22,7 +22,8 @@ TEST(MountHelper, TakesWhatMountPasses) {
 
 TEST(MountHelper, KnowsFakesAndRemounts) {
   EXPECT_TRUE(fs::parse_mount_call({"/data", "/mnt/gpu", "-f"}).fake);
-  const auto call = fs::parse_mount_call({"/data", "/mnt/gpu", "-o", "rw", "-o", "remount,ro"});
+  const auto call =
+      fs::parse_mount_call({"/data", "/mnt/gpu", "-o", "rw,user_id=0,cache=auto", "-o", "remount,ro"});
   EXPECT_TRUE(call.remount);
   EXPECT_EQ(call.options, "rw,remount,ro");
   EXPECT_EQ(call.directory, "/mnt/gpu");

@@ -139,11 +139,11 @@ posix::Result<void> Filesystem::serve(const std::function<void()>& ready) {
   lock_waits_.reset();
   executor_.cancel_all();
   executor_.wait_idle(kShutdownPatience);
-  if (blocking_) blocking_->wait_idle(kShutdownPatience);
+  if (auto jobs = blocking(false)) jobs->wait_idle(kShutdownPatience);
   session_->abort();
   watch_.reset();
   executor_.stop();
-  if (blocking_) blocking_->stop();
+  if (auto jobs = blocking(false)) jobs->stop();
   session_->unmount();
   spdlog::info("unmounted {}", options_.mountpoint);
   if (status < 0) return posix::failure(-status, "serve " + options_.mountpoint);
@@ -164,6 +164,12 @@ void Filesystem::forget(NodeId id, uint64_t count) {
   if (nodes_.has_shrunk()) nodes_.compact();
 }
 
+std::shared_ptr<engine::Executor> Filesystem::blocking(bool wanted) {
+  std::lock_guard lock(blocking_mutex_);
+  if (!blocking_ && wanted) blocking_ = std::make_shared<engine::Executor>(kBlockingThreads);
+  return blocking_;
+}
+
 void Filesystem::may_block(fuse_req_t request, engine::Executor::Job job) {
   if (!session_->has_ring()) return job();
   auto on_a_ready_thread = [request, job = std::move(job)] {
@@ -174,9 +180,7 @@ void Filesystem::may_block(fuse_req_t request, engine::Executor::Job job) {
       fuse_reply_err(request, ENOMEM);
     }
   };
-  std::call_once(blocking_made_,
-                 [this] { blocking_ = std::make_unique<engine::Executor>(kBlockingThreads); });
-  blocking_->submit(std::move(on_a_ready_thread), std::make_shared<engine::CancelToken>(), false);
+  blocking(true)->submit(std::move(on_a_ready_thread), std::make_shared<engine::CancelToken>(), false);
 }
 
 posix::Result<Place> Filesystem::place(NodeId id) {

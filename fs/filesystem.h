@@ -87,6 +87,7 @@ class Filesystem : public Connection {
   void start_handover();
   void start_watch();
   void source_changed(const SourceEvent& event);
+  std::shared_ptr<engine::Executor> blocking(bool wanted);
 
   const Options options_;
   const bool own_mount_;
@@ -102,8 +103,8 @@ class Filesystem : public Connection {
   BufferTable buffers_;
   engine::Engine engine_;
   engine::Executor executor_;  ///< moves data for GPUs
-  std::once_flag blocking_made_;
-  std::unique_ptr<engine::Executor> blocking_;  ///< POSIX operations that a ring's thread may not wait for
+  std::mutex blocking_mutex_;
+  std::shared_ptr<engine::Executor> blocking_;  ///< POSIX operations that a ring's thread may not wait for
   ProcessWatcher watcher_;
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<Session> session_;

@@ -63,6 +63,7 @@ TEST_F(Callers, WritesBeyondTheReserveAreRefusedToUsers) {
 
 // As an ordinary user, through fusermount3: no passthrough, everything else.
 TEST_F(Callers, AUserMountsHisOwnData) {
+  if (!has_mount_namespaces()) GTEST_SKIP() << "needs mount namespaces";
   ASSERT_EQ(chown(source_.c_str(), 1000, 1000), 0);
   ASSERT_EQ(chown(mount_.c_str(), 1000, 1000), 0);
   make_file("his", {'h', 'i'});

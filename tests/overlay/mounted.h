@@ -45,6 +45,8 @@ class Mounted : public testing::Test {
   std::string log() const;
   /// Exit status and what the command printed on both outputs.
   static std::pair<int, std::string> shell(const std::string& command);
+  /// Whether a process can have mounts of its own here; in some chroots and containers it cannot.
+  static bool has_mount_namespaces() { return shell("unshare -m true").first == 0; }
   /// A program of the build.
   static std::string program(const std::string& name);
   pid_t daemon() const { return daemon_; }

@@ -137,6 +137,7 @@ TEST_F(SourceTest, NosymfollowFollowsNone) {
 
 // On many systems every mount is shared: what is mounted later would come into the daemon's own view, too.
 TEST_F(SourceTest, SeesNothingThatIsMountedLater) {
+  if (!has_mount_namespaces()) GTEST_SKIP() << "needs mount namespaces";
   ASSERT_EQ(mkdir(source("below").c_str(), 0755), 0);
   ASSERT_EQ(mkdir(source("mnt").c_str(), 0755), 0);
   make_file("below/under", {'u'});
@@ -170,6 +171,10 @@ TEST_F(SourceTest, ReadOnlyIsReadOnly) {
 // mount(8), in a mount namespace of its own in which /sbin has our helper, too. `table` is an fstab.
 class MountCommand : public SourceTest {
  protected:
+  void SetUp() override {
+    SourceTest::SetUp();
+    if (!IsSkipped() && !has_mount_namespaces()) GTEST_SKIP() << "needs mount namespaces";
+  }
   std::pair<int, std::string> with_helper(const std::string& commands) {
     const std::string sbin = directory_ + "/sbin";
     return shell("mkdir -p " + sbin + " && ln -sf " + program("hipfile-fuse") + " " + sbin +

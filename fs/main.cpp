@@ -86,6 +86,8 @@ std::optional<int> act_as_helper(std::vector<std::string>& arguments) {
   auto call = fs::parse_mount_call(arguments);
   if (call.fake) return 0;
   if (call.remount) {
+    // By fsconfig(2) the kernel refuses options of FUSE, such as user_id=, even where they stay as they are.
+    setenv("LIBMOUNT_FORCE_MOUNT2", "always", 1);
     execlp("mount", "mount", "-i", "-o", call.options.c_str(), call.directory.c_str(), nullptr);
     return 1;
   }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <malloc.h>
 
+#include <algorithm>
+
 namespace fs {
 namespace {
 

@@ -15,6 +15,8 @@
 
 namespace {
 
+constexpr uid_t kNobody = 65534;  // fusermount3 wants a user with a name
+
 class Callers : public overlay::Mounted {};
 
 TEST_F(Callers, SupplementaryGroupsCount) {
@@ -64,10 +66,10 @@ TEST_F(Callers, WritesBeyondTheReserveAreRefusedToUsers) {
 // As an ordinary user, through fusermount3: no passthrough, everything else.
 TEST_F(Callers, AUserMountsHisOwnData) {
   if (!has_mount_namespaces()) GTEST_SKIP() << "needs mount namespaces";
-  ASSERT_EQ(chown(source_.c_str(), 1000, 1000), 0);
-  ASSERT_EQ(chown(mount_.c_str(), 1000, 1000), 0);
+  ASSERT_EQ(chown(source_.c_str(), kNobody, kNobody), 0);
+  ASSERT_EQ(chown(mount_.c_str(), kNobody, kNobody), 0);
   make_file("his", {'h', 'i'});
-  ASSERT_EQ(chown(source("his").c_str(), 1000, 1000), 0);
+  ASSERT_EQ(chown(source("his").c_str(), kNobody, kNobody), 0);
   ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
   const std::string daemon = program("hipfile-fuse");
   const std::string device = directory_ + "/fuse";
@@ -78,7 +80,7 @@ TEST_F(Callers, AUserMountsHisOwnData) {
             mknod(device.c_str(), S_IFCHR | 0666, makedev(10, 229)) || chmod(device.c_str(), 0666) ||
             ::mount(device.c_str(), "/dev/fuse", nullptr, MS_BIND, nullptr))
           return 8;
-        if (setgroups(0, nullptr) || setgid(1000) || setuid(1000)) return 9;
+        if (setgroups(0, nullptr) || setgid(kNobody) || setuid(kNobody)) return 9;
         setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
         const std::string start =
             daemon + " " + source_ + " " + mount_ + " -o log_file=" + directory_ + "/log";
@@ -101,7 +103,7 @@ TEST_F(Callers, AUserMountsHisOwnData) {
   umount2(mount_.c_str(), MNT_DETACH);
   struct stat st;
   ASSERT_EQ(stat(source("d/new").c_str(), &st), 0);
-  EXPECT_EQ(st.st_uid, 1000u);
+  EXPECT_EQ(st.st_uid, kNobody);
   EXPECT_EQ(st.st_size, 1);
 }
 

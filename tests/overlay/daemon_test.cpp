@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,19 @@ TEST_F(Daemon, ErrorsNameThePathAndTheCause) {
   expect(source_ + " " + mount_ + " -o runtime=/nowhere/libamdhip64.so.6", "/nowhere/libamdhip64.so.6",
          "load HIP");
   expect(source_, "MOUNTPOINT", "required");
+}
+
+TEST_F(Daemon, TheKernelPassesOrdinaryOpensThrough) {
+  utsname kernel{};
+  uname(&kernel);
+  int major = 0, minor = 0;
+  sscanf(kernel.release, "%d.%d", &major, &minor);
+  if (major < 6 || (major == 6 && minor < 9)) GTEST_SKIP() << "needs Linux 6.9, this is " << kernel.release;
+  make_file("f", {'1'});
+  mount();
+  posix::Fd fd(open(mounted("f").c_str(), O_RDONLY));
+  EXPECT_TRUE(info(fd.get()).capabilities & HIPFILE_FUSE_CAP_PASSTHROUGH);
+  EXPECT_EQ(log().find("passthrough refused"), std::string::npos);
 }
 
 TEST_F(Daemon, TellsItsVersionAndOptions) {

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <syslog.h>
@@ -50,7 +51,11 @@ posix::Result<void> start_log(const fs::Options& options) try {
 
 posix::Result<void> check_mountpoint(const std::string& path) {
   struct stat st;
-  if (stat(path.c_str(), &st) < 0) return posix::last_failure("mount point " + path);
+  int status = stat(path.c_str(), &st);
+  // What a daemon left that died: nobody can use it, and it stands in the way.
+  if (status < 0 && errno == ENOTCONN && umount2(path.c_str(), MNT_DETACH) == 0)
+    status = stat(path.c_str(), &st);
+  if (status < 0) return posix::last_failure("mount point " + path);
   if (!S_ISDIR(st.st_mode)) return posix::failure(ENOTDIR, "mount point " + path);
   return {};
 }
@@ -134,6 +139,7 @@ int main(int argc, char** argv) {
   for (std::string* path : {&options.source, &options.mountpoint}) {
     std::error_code ignored;
     auto full = std::filesystem::canonical(*path, ignored);
+    if (full.empty()) full = std::filesystem::absolute(*path, ignored);  // a dead mount has no canonical one
     if (!full.empty()) *path = full.string();
   }
   auto status = run(options);

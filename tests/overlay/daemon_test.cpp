@@ -55,6 +55,19 @@ TEST_F(Daemon, MountsOverItsSource) {
   EXPECT_EQ(shell("fusermount3 -u " + source_).first, 0);
 }
 
+TEST_F(Daemon, TakesThePlaceOfOneThatDied) {
+  make_file("a", {'a'});
+  mount();
+  posix::Fd held(open(mounted("a").c_str(), O_RDONLY));
+  kill(daemon(), SIGKILL);
+  struct stat st;
+  for (int i = 0; i < 500 && stat(mount_.c_str(), &st) == 0; i++) usleep(10000);
+  EXPECT_EQ(errno, ENOTCONN);
+  ASSERT_EQ(shell(program("hipfile-fuse") + " " + source_ + " " + mount_).first, 0);
+  EXPECT_EQ(access(mounted("a").c_str(), F_OK), 0);
+  EXPECT_EQ(shell("umount " + mount_).first, 0);
+}
+
 TEST_F(Daemon, ErrorsNameThePathAndTheCause) {
   auto expect = [&](const std::string& arguments, const char* a, const char* b) {
     auto [status, out] = shell(program("hipfile-fuse") + " " + arguments);

@@ -88,7 +88,7 @@ void BatchContext::run_part(const Part& part, const engine::CancelToken& token) 
     outcomes = driver_.run_all(transfers, token);
   } catch (...) {  // the operations fail with an internal error
   }
-  transfers.clear();  // whoever sees the events may deregister buffers and files at once
+  transfers.clear();        // whoever sees the events may deregister buffers and files at once
   engine::Outcome not_run;  // as where no route is left
   not_run.error = EOPNOTSUPP;
   for (size_t i = 0; i < runs.size(); i++) end_run(runs[i], i < outcomes.size() ? outcomes[i] : not_run);

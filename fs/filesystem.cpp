@@ -199,10 +199,10 @@ std::optional<Place> place_of(fuse_req_t request, fuse_ino_t id) {
   return std::nullopt;
 }
 
-void Filesystem::present(struct stat& st) {
-  if (st.st_dev == nodes_.root()->device) return;
+ino_t Filesystem::shown_inode(dev_t device, ino_t inode) {
+  if (device == nodes_.root()->device) return inode;
   std::lock_guard lock(devices_mutex_);
-  st.st_ino |= devices_.try_emplace(st.st_dev, devices_.size() + 1).first->second << 48;
+  return inode | devices_.try_emplace(device, devices_.size() + 1).first->second << 48;
 }
 
 std::string Filesystem::path_of(const posix::Fd& path) const {

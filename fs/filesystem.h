@@ -72,8 +72,9 @@ class Filesystem : public Connection {
     return directory.device == nodes_.root()->device ? times_ : unwatched_times_;
   }
   double attribute_seconds(Node& node) const;
-  /// Gives an inode of a file system below the source a number that none of the source's own has.
-  void present(struct stat& st);
+  /// The number that the mount shows for an inode: its own, but for file systems below the source one that none of the
+  /// source's has.
+  ino_t shown_inode(dev_t device, ino_t inode);
   /// Whether changes of the source are noticed as they happen.
   bool watches() const { return watch_ != nullptr; }
   /// Whether lookups may cross into other file systems.
@@ -151,7 +152,14 @@ inline OpenFile& file_of(const fuse_file_info* fi) { return static_cast<OpenFile
 inline OpenDirectory& directory_of(const fuse_file_info* fi) {
   return static_cast<OpenDirectory&>(*description_of(fi));
 }
+/// The open file of a handle, kept for an operation that ends elsewhere.
+inline std::shared_ptr<OpenFile> keep_file(const fuse_file_info* fi) {
+  return std::static_pointer_cast<OpenFile>(description_of(fi));
+}
 inline void drop_handle(const fuse_file_info* fi) { delete &description_of(fi); }
+
+/// Answers with what a system call returned: nothing, or errno.
+inline void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
 
 /// The operations, by room.
 void add_name_operations(fuse_lowlevel_ops& ops);       // lookup, forget, create and remove names
@@ -160,7 +168,7 @@ void add_file_operations(fuse_lowlevel_ops& ops);       // open files and their 
 void add_directory_operations(fuse_lowlevel_ops& ops);
 void add_ioctl_operation(fuse_lowlevel_ops& ops);
 void add_lock_operations(fuse_lowlevel_ops& ops);
-void add_newer_operations(fuse_lowlevel_ops& ops);  // what libfuse serves that brings io_uring
+void add_newer_operations(fuse_lowlevel_ops& ops);  // what only newer libfuse knows; see raw_operations.cpp
 
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);

@@ -53,6 +53,13 @@ struct CreateOut {
 };
 static_assert(sizeof(OpenOut) == 16 && sizeof(CreateOut) == 144);
 
+struct WriteIn {
+  uint64_t fh, offset;
+  uint32_t size, write_flags;
+  uint64_t lock_owner;
+  uint32_t flags, padding;
+};
+static_assert(sizeof(WriteIn) == 40);
 struct SetxattrIn {
   uint32_t size, flags, setxattr_flags, padding;
 };
@@ -88,9 +95,7 @@ struct StatxOut {
 static_assert(sizeof(SetxattrIn) == 16 && sizeof(StatxIn) == 24 && sizeof(Statx) == 256 &&
               sizeof(StatxOut) == 288);
 
-inline constexpr uint32_t kOpRead = 15, kOpWrite = 16, kOpFsync = 20, kOpSetxattr = 21, kOpInit = 26,
-                          kOpFsyncdir = 30, kOpIoctl = 39, kOpFallocate = 43, kOpCopyFileRange = 47,
-                          kOpTmpfile = 51, kOpStatx = 52, kOpCopyFileRange64 = 53;
+inline constexpr uint32_t kOpSetxattr = 21, kOpInit = 26, kOpTmpfile = 51, kOpStatx = 52;
 
 inline constexpr int32_t kNotifyIncEpoch = 8;
 

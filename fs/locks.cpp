@@ -11,31 +11,36 @@ constexpr auto kBetweenAttempts = std::chrono::milliseconds(2);
 
 }  // namespace
 
-std::shared_ptr<posix::Fd> RecordLocks::description_of(const Key& key, const posix::Fd& path, bool make) {
+RecordLocks::Description RecordLocks::find(const Key& key) {
   std::lock_guard lock(mutex_);
   auto it = descriptions_.find(key);
-  if (it != descriptions_.end()) return it->second;
-  if (!make) return nullptr;
-  // Locks for writing need it open for writing, which the caller has been allowed, or will be refused, by the kernel.
-  const std::string name = posix::proc_path(path.get());
-  posix::Fd fd(open(name.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd) fd = posix::Fd(open(name.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return nullptr;
-  return descriptions_[key] = std::make_shared<posix::Fd>(std::move(fd));
+  return it == descriptions_.end() ? nullptr : it->second;
+}
+
+// Locks for writing need it open for writing, which the caller has been allowed, or will be refused, by the kernel.
+posix::Result<RecordLocks::Description> RecordLocks::find_or_open(const Key& key, const posix::Fd& path) {
+  if (auto found = find(key)) return found;
+  auto fd = posix::reopen(path.get(), O_RDWR);
+  if (!fd) fd = posix::reopen(path.get(), O_RDONLY);
+  if (!fd) return tl::unexpected(fd.error());
+  std::lock_guard lock(
+      mutex_);  // another thread of the owner may have been first: its description holds his locks
+  return descriptions_.try_emplace(key, std::make_shared<const posix::Fd>(std::move(*fd))).first->second;
 }
 
 int RecordLocks::apply(const Node& node, const posix::Fd& path, uint64_t owner, int command,
                        struct flock& lock) {
-  const bool only_unlocks = command == F_OFD_SETLK && lock.l_type == F_UNLCK;
-  auto description = description_of({node.id, owner}, path, !only_unlocks);
-  if (!description) return only_unlocks ? 0 : errno;
+  const Key key{node.id, owner};
+  if (command == F_OFD_SETLK && lock.l_type == F_UNLCK && !find(key)) return 0;
+  auto description = find_or_open(key, path);
+  if (!description) return description.error().code;
   lock.l_pid = 0;
-  if (fcntl(description->get(), command, &lock) == 0) return 0;
+  if (fcntl((*description)->get(), command, &lock) == 0) return 0;
   return errno == EACCES ? EAGAIN : errno;
 }
 
 void RecordLocks::release(const Node& node, uint64_t owner) {
-  std::shared_ptr<posix::Fd> dropped;  // closed outside the lock
+  Description dropped;  // closed outside the lock
   std::lock_guard lock(mutex_);
   auto it = descriptions_.find({node.id, owner});
   if (it == descriptions_.end()) return;

@@ -27,10 +27,12 @@ class RecordLocks {
 
  private:
   using Key = std::pair<NodeId, uint64_t>;
-  std::shared_ptr<posix::Fd> description_of(const Key& key, const posix::Fd& path, bool make);
+  using Description = std::shared_ptr<const posix::Fd>;
+  Description find(const Key& key);
+  posix::Result<Description> find_or_open(const Key& key, const posix::Fd& path);
 
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<posix::Fd>> descriptions_;
+  std::map<Key, Description> descriptions_;
 };
 
 /// Requests that wait for a lock: one thread tries them again and again, so that none that serves others ever waits.

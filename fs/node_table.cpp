@@ -14,6 +14,12 @@ struct RawHandle {
   char bytes[sizeof(FileHandle::bytes)];
 };
 
+// While a node holds its file the number cannot become another's.
+bool is_same(Node& node, const FileHandle& handle) {
+  std::lock_guard lock(node.mutex);
+  return node.path || node.handle == handle;
+}
+
 }  // namespace
 
 FileHandle FileHandle::of(int path_fd) {
@@ -73,17 +79,15 @@ std::shared_ptr<Node> NodeTable::find_handle(const FileHandle& handle) const {
   return fd && fstat(fd->get(), &st) == 0 ? find_inode(st.st_dev, st.st_ino) : nullptr;
 }
 
-// While a node holds its file the number cannot become another's.
-bool NodeTable::is_same(Node& node, int path_fd) const {
-  std::lock_guard lock(node.mutex);
-  return node.path || node.handle == FileHandle::of(path_fd);
+// Whether the next node of this kind is to live by its handle.
+bool NodeTable::is_full(const struct stat& st) const {
+  const size_t most = S_ISDIR(st.st_mode) && most_held_ <= SIZE_MAX / 2 ? 2 * most_held_ : most_held_;
+  return handles_work_ && held_ >= most && st.st_dev == root_->device && st.st_nlink > 0;
 }
 
-void NodeTable::keep(Node& node, posix::Fd path, const struct stat& st) {
-  const size_t most = S_ISDIR(st.st_mode) && most_held_ <= SIZE_MAX / 2 ? 2 * most_held_ : most_held_;
-  if (handles_work_ && held_ >= most && st.st_dev == root_->device && st.st_nlink > 0)
-    node.handle = FileHandle::of(path.get());
-  if (node.handle.size > 0) {
+void NodeTable::keep(Node& node, posix::Fd path, FileHandle handle) {
+  if (handle.size > 0) {
+    node.handle = handle;
     by_handle_++;
   } else {
     node.path = std::make_shared<const posix::Fd>(std::move(path));
@@ -92,12 +96,16 @@ void NodeTable::keep(Node& node, posix::Fd path, const struct stat& st) {
 }
 
 std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) {
+  // Asked outside the lock, where it may be needed.
+  FileHandle handle;
+  if (is_full(st) || uses_handles()) handle = FileHandle::of(path.get());
   std::unique_lock lock(mutex_);
+  if (handle.size == 0 && uses_handles()) handle = FileHandle::of(path.get());  // only since a moment
   auto [it, fresh] = by_key_.try_emplace({st.st_dev, st.st_ino}, 0);
   if (!fresh) {
     Slot& slot = slots_[it->second];
     // Otherwise the number has been given to a new file; the old one's node stays until it is forgotten.
-    if (is_same(*slot.node, path.get())) {
+    if (is_same(*slot.node, handle)) {
       slot.lookups++;
       return slot.node;
     }
@@ -117,8 +125,8 @@ std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) 
   slot.node->device = st.st_dev;
   slot.node->inode = st.st_ino;
   slot.node->id = static_cast<uint64_t>(slot.generation) << 32 | index;
-  keep(*slot.node, std::move(path), st);
-  if (++nodes_ > peak_) peak_ = nodes_.load();
+  keep(*slot.node, std::move(path), is_full(st) ? handle : FileHandle{});
+  if (size() > peak_) peak_ = size();
   return slot.node;
 }
 
@@ -135,11 +143,12 @@ posix::Result<PathFd> NodeTable::open(Node& node) const {
 }
 
 void NodeTable::hold(posix::Fd path, const struct stat& st) {
+  const FileHandle handle = FileHandle::of(path.get());
   std::unique_lock table_lock(mutex_);  // it may not be forgotten meanwhile
   auto it = by_key_.find({st.st_dev, st.st_ino});
   if (it == by_key_.end()) return;
   auto node = slots_[it->second].node;
-  if (!is_same(*node, path.get())) return;
+  if (!is_same(*node, handle)) return;
   std::lock_guard lock(node->mutex);
   if (node->path) return;
   node->path = std::make_shared<const posix::Fd>(std::move(path));
@@ -164,18 +173,15 @@ std::shared_ptr<Node> NodeTable::forget(NodeId id, uint64_t count) {
   free_.push_back(index);
   std::lock_guard node_lock(dropped->mutex);
   (dropped->path ? held_ : by_handle_)--;
-  nodes_--;
   return dropped;  // its descriptor is closed outside the lock
 }
-
-size_t NodeTable::size() const { return nodes_; }
 
 // The slots stay: their generations tell old ids from new ones.
 void NodeTable::compact() {
   {
     std::unique_lock lock(mutex_);
     if (!has_shrunk()) return;
-    peak_ = nodes_.load();
+    peak_ = size();
     by_key_.rehash(0);
   }
   malloc_trim(0);

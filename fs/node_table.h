@@ -83,9 +83,9 @@ class NodeTable {
   void hold(posix::Fd path, const struct stat& st);
   /// The kernel has forgotten `count` lookups. Gives the node if that were all.
   std::shared_ptr<Node> forget(NodeId id, uint64_t count);
-  size_t size() const;
+  size_t size() const { return held_ + by_handle_; }
   /// Whether most of what was known once is forgotten; compact() then makes room, which takes a moment.
-  bool has_shrunk() const { return nodes_ < peak_ / 4 && peak_ > kWorthwhile; }
+  bool has_shrunk() const { return size() < peak_ / 4 && peak_ > kWorthwhile; }
   void compact();
   /// Descriptors that nodes hold.
   size_t held() const { return held_; }
@@ -106,8 +106,8 @@ class NodeTable {
   };
   static uint32_t slot_of(NodeId id) { return static_cast<uint32_t>(id); }
   static uint32_t generation_of(NodeId id) { return static_cast<uint32_t>(id >> 32); }
-  bool is_same(Node& node, int path_fd) const;
-  void keep(Node& node, posix::Fd path, const struct stat& st);
+  bool is_full(const struct stat& st) const;
+  void keep(Node& node, posix::Fd path, FileHandle handle);
 
   static constexpr size_t kWorthwhile = 100'000;
 
@@ -119,8 +119,7 @@ class NodeTable {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   std::unordered_map<Key, uint32_t, KeyHash> by_key_;
-  std::atomic<size_t> held_{1}, by_handle_{0};
-  std::atomic<size_t> nodes_{1}, peak_{1};
+  std::atomic<size_t> held_{1}, by_handle_{0}, peak_{1};
 };
 
 }  // namespace fs

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 
 #include <climits>
+#include <cstring>
 #include <vector>
 
 #include "filesystem.h"
@@ -18,7 +19,7 @@ void reply_attributes(fuse_req_t request, const Place& place) {
   if (fstatat(place.fd(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
     return void(fuse_reply_err(request, errno));
   Filesystem& fs = filesystem_of(request);
-  fs.present(st);
+  st.st_ino = fs.shown_inode(st.st_dev, st.st_ino);
   fuse_reply_attr(request, &st, fs.attribute_seconds(*place.node));
 }
 
@@ -134,11 +135,26 @@ void op_listxattr(fuse_req_t request, fuse_ino_t id, size_t size) {
     fuse_reply_buf(request, names.data(), names.size());
 }
 
+// Where the kernel does not say what to do with the set-group-id bit, or it does not come through: the file system
+// underneath decides as if for the caller, whose further groups it does not know.
+void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
+                 int flags) {
+  auto place = place_of(request, id);
+  if (!place) return;
+  int status, error;
+  {
+    std::optional<AsWriter> as;
+    if (strcmp(name, "system.posix_acl_access") == 0) as.emplace(caller_of(request));
+    status = setxattr(place->name().c_str(), name, value, size, flags);
+    error = errno;
+  }
+  fuse_reply_err(request, status < 0 ? error : 0);
+}
+
 void op_removexattr(fuse_req_t request, fuse_ino_t id, const char* name) {
   auto place = place_of(request, id);
   if (!place) return;
-  int status = removexattr(place->name().c_str(), name);
-  fuse_reply_err(request, status < 0 ? errno : 0);
+  reply_status(request, removexattr(place->name().c_str(), name));
 }
 
 }  // namespace
@@ -150,6 +166,7 @@ void add_attribute_operations(fuse_lowlevel_ops& ops) {
   ops.statfs = guard<op_statfs>;
   ops.getxattr = guard<op_getxattr>;
   ops.listxattr = guard<op_listxattr>;
+  ops.setxattr = guard<op_setxattr>;
   ops.removexattr = guard<op_removexattr>;
 }
 

@@ -57,8 +57,7 @@ void op_releasedir(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
 void op_fsyncdir(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
   filesystem_of(request).may_block(request, [request, data_only, description = description_of(fi)] {
     const int fd = dirfd(static_cast<OpenDirectory&>(*description).stream.get());
-    const int status = data_only ? fdatasync(fd) : fsync(fd);
-    fuse_reply_err(request, status < 0 ? errno : 0);
+    reply_status(request, data_only ? fdatasync(fd) : fsync(fd));
   });
 }
 

@@ -15,7 +15,6 @@
 namespace fs {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr double kMoment = 0.01;  // seconds
 
 bool shall_see_data(const Filesystem& fs, const OpenFile& file) {
@@ -94,16 +93,8 @@ void op_flush(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
   if (fs.options().forward_locks) fs.record_locks().release(*file_of(fi).node, fi->lock_owner);
   if (!fs.closing_reports() || !file_of(fi).writable()) return void(fuse_reply_err(request, 0));
   auto copy = posix::duplicate(file_of(fi).descriptor());
-  int status = copy ? close(copy->release()) : 0;
-  fuse_reply_err(request, status < 0 ? errno : 0);
+  reply_status(request, copy ? close(copy->release()) : 0);
 }
-
-/// The open file of a handle, kept for an operation that ends elsewhere.
-std::shared_ptr<OpenFile> keep_file(const fuse_file_info* fi) {
-  return std::static_pointer_cast<OpenFile>(description_of(fi));
-}
-
-void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
 
 void op_fsync(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
   filesystem_of(request).may_block(request, [request, data_only, file = keep_file(fi)] {
@@ -126,8 +117,7 @@ struct FreeBytes {
 };
 using AlignedBytes = std::unique_ptr<char, FreeBytes>;
 AlignedBytes make_aligned(size_t size) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return AlignedBytes(static_cast<char*>(aligned_alloc(page, (size + page) / page * page)));
+  return AlignedBytes(static_cast<char*>(aligned_alloc(kPage, (size + kPage) / kPage * kPage)));
 }
 
 // The kernel cuts large requests at pages, which need not be the disk's blocks: such parts go through the page cache.
@@ -252,31 +242,25 @@ void op_copy_file_range(fuse_req_t request, fuse_ino_t, off_t in_offset, fuse_fi
   });
 }
 
+// What the kernel cached of a served file it may keep if nothing about the file has changed since the last open.
+bool is_as_cached(Node& node, const posix::Fd& path) {
+  struct stat st;
+  if (fstat(path.get(), &st) < 0) return false;
+  std::lock_guard lock(node.mutex);
+  const bool same =
+      node.cached_ctime.tv_sec == st.st_ctim.tv_sec && node.cached_ctime.tv_nsec == st.st_ctim.tv_nsec;
+  // A file that was changed just now may change again within the same tick of the file system's clock.
+  const bool settled = time(nullptr) - st.st_ctim.tv_sec > 1;
+  node.cached_ctime = settled ? st.st_ctim : timespec{};
+  return same;
+}
+
 }  // namespace
 
 std::optional<ProcessKey> opener_of(Filesystem& fs, pid_t caller) {
   if (fs.buffers().empty()) return std::nullopt;
   auto process = process_of_thread(caller);
   return process && fs.buffers().process_holds_buffer(*process) ? process : std::nullopt;
-}
-
-// What the kernel cached of a served file it may keep if the file is as it was at the last open.
-bool is_as_cached(Node& node, const posix::Fd& path) {
-  struct stat st;
-  if (fstat(path.get(), &st) < 0) return false;
-  std::lock_guard lock(node.mutex);
-  const bool same = node.cached_size == st.st_size && node.cached_mtime.tv_sec == st.st_mtim.tv_sec &&
-                    node.cached_mtime.tv_nsec == st.st_mtim.tv_nsec &&
-                    node.cached_ctime.tv_sec == st.st_ctim.tv_sec &&
-                    node.cached_ctime.tv_nsec == st.st_ctim.tv_nsec;
-  // A file that was changed just now may change again within the same tick of the file system's clock.
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  const bool settled = now.tv_sec - st.st_ctim.tv_sec > 1;
-  node.cached_size = settled ? st.st_size : -1;
-  node.cached_mtime = st.st_mtim;
-  node.cached_ctime = st.st_ctim;
-  return same;
 }
 
 OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix::Fd fd, int flags,

@@ -8,19 +8,17 @@
 namespace fs {
 namespace {
 
-void answer(fuse_req_t request, int error) { fuse_reply_err(request, error); }
-
 // Now if that is possible, or else later if the caller is ready to wait.
 void try_or_wait(fuse_req_t request, bool waits, LockWaits::Attempt attempt) {
   const int error = attempt();
-  if (error != EAGAIN || !waits) return answer(request, error);
+  if (error != EAGAIN || !waits) return void(fuse_reply_err(request, error));
   auto token = std::make_shared<engine::CancelToken>();
   auto guard = std::make_shared<InterruptGuard>(request, token);
   filesystem_of(request).lock_waits().wait(
       std::move(attempt),
       [request, guard](int result) {
         guard->disarm();
-        answer(request, result);
+        fuse_reply_err(request, result);
       },
       token);
 }
@@ -29,7 +27,7 @@ void op_getlk(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, struct flock* 
   Filesystem& fs = filesystem_of(request);
   OpenFile& file = file_of(fi);
   if (int error = fs.record_locks().apply(*file.node, *file.path, fi->lock_owner, F_OFD_GETLK, *lock))
-    answer(request, error);
+    fuse_reply_err(request, error);
   else
     fuse_reply_lock(request, lock);
 }
@@ -42,15 +40,14 @@ void op_setlk(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, struct flock* 
     file.lock_owners.insert(fi->lock_owner);
   }
   try_or_wait(request, sleep != 0,
-              [&fs, file = std::static_pointer_cast<OpenFile>(description_of(fi)), owner = fi->lock_owner,
-               wanted = *lock]() mutable {
+              [&fs, file = keep_file(fi), owner = fi->lock_owner, wanted = *lock]() mutable {
                 return fs.record_locks().apply(*file->node, *file->path, owner, F_OFD_SETLK, wanted);
               });
 }
 
 void op_flock(fuse_req_t request, fuse_ino_t, fuse_file_info* fi, int operation) {
   const bool waits = !(operation & LOCK_NB);
-  try_or_wait(request, waits, [file = std::static_pointer_cast<OpenFile>(description_of(fi)), operation] {
+  try_or_wait(request, waits, [file = keep_file(fi), operation] {
     const int fd = file->descriptor();
     if (fd >= 0 && flock(fd, operation | LOCK_NB) == 0) return 0;
     return errno == EWOULDBLOCK ? EAGAIN : errno;

@@ -10,31 +10,20 @@
 namespace fs {
 namespace {
 
-constexpr int kOnlyLookingUp = 1;
-
-// `status`: what the system call returned that made the name.
-void reply_name(fuse_req_t request, const Place& parent, const char* name, int status) {
-  if (status < 0) {
-    fuse_reply_err(request, errno);
-    return;
-  }
-  fuse_entry_param entry{};
-  int error = look_up(filesystem_of(request), parent, name, entry);
-  if (error == ENOENT && status == kOnlyLookingUp) {
-    entry = {};  // inode 0: the kernel remembers that there is nothing
-    entry.entry_timeout = filesystem_of(request).times_in(*parent.node).absence;
-    if (entry.entry_timeout > 0) error = 0;
-  }
-  if (error)
-    fuse_reply_err(request, error);
-  else
-    fuse_reply_entry(request, &entry);
-}
-
-void reply_status(fuse_req_t request, int status) { fuse_reply_err(request, status < 0 ? errno : 0); }
-
 void op_lookup(fuse_req_t request, fuse_ino_t parent_id, const char* name) {
-  if (auto parent = place_of(request, parent_id)) reply_name(request, *parent, name, kOnlyLookingUp);
+  Filesystem& fs = filesystem_of(request);
+  auto parent = place_of(request, parent_id);
+  if (!parent) return;
+  fuse_entry_param entry{};
+  const int error = look_up(fs, *parent, name, entry);
+  const double absence = fs.times_in(*parent->node).absence;
+  if (error == ENOENT && absence > 0) {
+    entry = {};  // inode 0: the kernel remembers that there is nothing
+    entry.entry_timeout = absence;
+  } else if (error) {
+    return void(fuse_reply_err(request, error));
+  }
+  fuse_reply_entry(request, &entry);
 }
 
 void op_forget(fuse_req_t request, fuse_ino_t id, uint64_t count) {
@@ -48,6 +37,16 @@ void op_forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets
   fuse_reply_none(request);
 }
 
+// `status`: what the system call returned that made the name.
+void reply_made(fuse_req_t request, const Place& parent, const char* name, int status) {
+  if (status < 0) return reply_status(request, status);
+  fuse_entry_param entry{};
+  if (int error = look_up(filesystem_of(request), parent, name, entry))
+    fuse_reply_err(request, error);
+  else
+    fuse_reply_entry(request, &entry);
+}
+
 // As the caller, so that the new file is his. `make` gets the directory and returns what its system call returned.
 template <typename Make>
 void make_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, bool with_umask, Make make) {
@@ -58,7 +57,7 @@ void make_name(fuse_req_t request, fuse_ino_t parent_id, const char* name, bool 
     AsCreator as(caller_of(request), with_umask);
     status = make(parent->fd());
   }
-  reply_name(request, *parent, name, status);
+  reply_made(request, *parent, name, status);
 }
 
 void op_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
@@ -77,7 +76,7 @@ void op_link(fuse_req_t request, fuse_ino_t id, fuse_ino_t parent_id, const char
   auto parent = place_of(request, parent_id);
   if (!parent) return;
   int status = linkat(AT_FDCWD, place->name().c_str(), parent->fd(), name, AT_SYMLINK_FOLLOW);
-  reply_name(request, *parent, name, status);
+  reply_made(request, *parent, name, status);
 }
 
 // A node that lives by its handle holds its file from now on: the name may be the last, and the file still be in use.
@@ -126,15 +125,13 @@ int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_pa
   if (fs.crosses() && statx(path.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 &&
       makedev(st.stx_dev_major, st.stx_dev_minor) == fs.mount_device())
     return EXDEV;
-  int error = enter_node(fs, std::move(path), entry);
-  entry.entry_timeout = fs.times_in(*parent.node).names;
-  return error;
+  return enter_node(fs, std::move(path), entry);
 }
 
 int enter_node(Filesystem& fs, posix::Fd path, fuse_entry_param& entry) {
   if (fstatat(path.get(), "", &entry.attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
   auto node = fs.nodes().look_up(std::move(path), entry.attr);
-  fs.present(entry.attr);
+  entry.attr.st_ino = fs.shown_inode(entry.attr.st_dev, entry.attr.st_ino);
   entry.ino = node->id;
   entry.entry_timeout = fs.times_in(*node).names;
   entry.attr_timeout = fs.attribute_seconds(*node);

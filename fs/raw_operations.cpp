@@ -21,9 +21,8 @@ struct RawRequest {
   const T* fixed() const {
     return arguments.size() < sizeof(T) ? nullptr : reinterpret_cast<const T*>(arguments.data());
   }
-  posix::Result<Place> place() const { return fs.place(header.nodeid); }
   Caller caller(mode_t umask) const { return {header.uid, header.gid, umask}; }
-  void fail(int error) const { fs.session().reply_raw(header.unique, error); }
+  void answer(int error) const { fs.session().reply_raw(header.unique, error); }
 };
 
 // A file without a name, open; 0 or an errno.
@@ -43,30 +42,31 @@ int make_tmpfile(Filesystem& fs, NodeId parent, int flags, mode_t mode, const Ca
 
 void tmpfile(const RawRequest& request) {
   const auto* in = request.fixed<kernel::CreateIn>();
-  if (!in) return request.fail(EINVAL);
+  if (!in) return request.answer(EINVAL);
   fuse_entry_param entry{};
   OpenReply open;
   if (int error =
           make_tmpfile(request.fs, request.header.nodeid, static_cast<int>(in->flags), in->mode,
                        request.caller(in->umask), static_cast<pid_t>(request.header.pid), entry, open))
-    return request.fail(error);
+    return request.answer(error);
   if (request.fs.session().reply_raw_create(request.header.unique, entry, open) == -ENOENT)
     leave_open_file(request.fs, entry, open);
 }
 
-kernel::StatxTime to_kernel_time(const statx_timestamp& t) { return {t.tv_sec, t.tv_nsec, 0}; }
+// What the mount says of a file; 0 or an errno.
+int read_status(Filesystem& fs, NodeId id, int flags, unsigned mask, struct statx& st, double& seconds) {
+  auto place = fs.place(id);
+  if (!place) return place.error().code;
+  if (statx(place->fd(), "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | flags, mask, &st) < 0) return errno;
+  st.stx_ino = fs.shown_inode(makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino);
+  seconds = fs.attribute_seconds(*place->node);
+  return 0;
+}
 
-void status(const RawRequest& request) {
-  const auto* in = request.fixed<kernel::StatxIn>();
-  auto place = request.place();
-  if (!in || !place) return request.fail(in ? place.error().code : EINVAL);
-  struct statx st;
-  if (statx(place->fd(), "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | static_cast<int>(in->sx_flags),
-            in->sx_mask, &st) < 0)
-    return request.fail(errno);
-  kernel::StatxOut out{};
-  split_seconds(request.fs.attribute_seconds(*place->node), out.attr_valid, out.attr_valid_nsec);
-  kernel::Statx& to = out.stat;
+kernel::StatxTime to_kernel(const statx_timestamp& t) { return {t.tv_sec, t.tv_nsec, 0}; }
+
+kernel::Statx to_kernel(const struct statx& st) {
+  kernel::Statx to{};
   to.mask = st.stx_mask;
   to.blksize = st.stx_blksize;
   to.attributes = st.stx_attributes;
@@ -75,41 +75,51 @@ void status(const RawRequest& request) {
   to.uid = st.stx_uid;
   to.gid = st.stx_gid;
   to.mode = st.stx_mode;
-  struct stat number {};
-  number.st_dev = makedev(st.stx_dev_major, st.stx_dev_minor);
-  number.st_ino = st.stx_ino;
-  request.fs.present(number);
-  to.ino = number.st_ino;
+  to.ino = st.stx_ino;
   to.size = st.stx_size;
   to.blocks = st.stx_blocks;
-  to.atime = to_kernel_time(st.stx_atime);
-  to.btime = to_kernel_time(st.stx_btime);
-  to.ctime = to_kernel_time(st.stx_ctime);
-  to.mtime = to_kernel_time(st.stx_mtime);
+  to.atime = to_kernel(st.stx_atime);
+  to.btime = to_kernel(st.stx_btime);
+  to.ctime = to_kernel(st.stx_ctime);
+  to.mtime = to_kernel(st.stx_mtime);
   to.rdev_major = st.stx_rdev_major;
   to.rdev_minor = st.stx_rdev_minor;
   to.dev_major = st.stx_dev_major;
   to.dev_minor = st.stx_dev_minor;
+  return to;
+}
+
+void status(const RawRequest& request) {
+  const auto* in = request.fixed<kernel::StatxIn>();
+  if (!in) return request.answer(EINVAL);
+  struct statx st;
+  double seconds = 0;
+  if (int error = read_status(request.fs, request.header.nodeid, static_cast<int>(in->sx_flags), in->sx_mask,
+                              st, seconds))
+    return request.answer(error);
+  kernel::StatxOut out{};
+  split_seconds(seconds, out.attr_valid, out.attr_valid_nsec);
+  out.stat = to_kernel(st);
   request.fs.session().reply_raw(request.header.unique, 0, &out, sizeof out);
 }
 
 void set_extended_attribute(const RawRequest& request) {
   const auto* in = request.fixed<kernel::SetxattrIn>();
-  auto place = request.place();
-  if (!in || !place) return request.fail(in ? place.error().code : EINVAL);
+  auto place = request.fs.place(request.header.nodeid);
+  if (!in || !place) return request.answer(in ? place.error().code : EINVAL);
   const char* name = reinterpret_cast<const char*>(in + 1);
   const size_t left = request.arguments.size() - sizeof *in;
   const size_t length = strnlen(name, left);
-  if (length == left || in->size > left - length - 1) return request.fail(EINVAL);
+  if (length == left || in->size > left - length - 1) return request.answer(EINVAL);
   const std::string path = place->name();
   if (setxattr(path.c_str(), name, name + length + 1, in->size, static_cast<int>(in->flags)) < 0)
-    return request.fail(errno);
+    return request.answer(errno);
   // The file system underneath sees a daemon that may keep the bit; the kernel knows that the caller may not.
   struct stat st;
   if (in->setxattr_flags & kernel::kSetxattrAclKillSgid && stat(path.c_str(), &st) == 0 &&
       st.st_mode & S_ISGID)
     chmod(path.c_str(), st.st_mode & ~static_cast<mode_t>(S_ISGID) & 07777);
-  request.fail(0);
+  request.answer(0);
 }
 
 using Operation = void (*)(const RawRequest&);
@@ -124,26 +134,6 @@ Operation operation_of(uint32_t opcode) {
     default:
       return nullptr;
   }
-}
-
-}  // namespace
-
-namespace {
-
-// Where the kernel does not say what to do with the set-group-id bit, or it does not come through: the file system
-// underneath decides as if for the caller, whose further groups it does not know.
-void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char* value, size_t size,
-                 int flags) {
-  auto place = place_of(request, id);
-  if (!place) return;
-  int status, error;
-  {
-    std::optional<AsWriter> as;
-    if (strcmp(name, "system.posix_acl_access") == 0) as.emplace(caller_of(request));
-    status = setxattr(place->name().c_str(), name, value, size, flags);
-    error = errno;
-  }
-  fuse_reply_err(request, status < 0 ? error : 0);
 }
 
 }  // namespace
@@ -163,21 +153,18 @@ void op_tmpfile(fuse_req_t request, fuse_ino_t parent, mode_t mode, fuse_file_in
 }
 
 void op_statx(fuse_req_t request, fuse_ino_t id, int flags, int mask, fuse_file_info*) {
-  auto place = place_of(request, id);
-  if (!place) return;
   struct statx st;
-  if (statx(place->fd(), "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | flags, static_cast<unsigned>(mask), &st) <
-      0)
-    fuse_reply_err(request, errno);
+  double seconds = 0;
+  if (int error = read_status(filesystem_of(request), id, flags, static_cast<unsigned>(mask), st, seconds))
+    fuse_reply_err(request, error);
   else
-    fuse_reply_statx(request, 0, &st, filesystem_of(request).attribute_seconds(*place->node));
+    fuse_reply_statx(request, 0, &st, seconds);
 }
 
 }  // namespace
 #endif
 
-void add_newer_operations(fuse_lowlevel_ops& ops) {
-  ops.setxattr = guard<op_setxattr>;
+void add_newer_operations([[maybe_unused]] fuse_lowlevel_ops& ops) {
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
   ops.tmpfile = guard<op_tmpfile>;
   ops.statx = guard<op_statx>;
@@ -193,7 +180,7 @@ bool Filesystem::serve_raw(RequestBytes bytes) {
     prepare_thread();
     operation(request);
   } catch (const std::exception&) {
-    request.fail(ENOMEM);
+    request.answer(ENOMEM);
   }
   return true;
 }

@@ -15,9 +15,7 @@
 namespace fs {
 namespace {
 
-constexpr size_t kPage = 4096;
-// What stands before the data of a write.
-constexpr size_t kWriteHeaders = sizeof(kernel::InHeader) + 40;
+constexpr size_t kWriteHeaders = sizeof(kernel::InHeader) + sizeof(kernel::WriteIn);
 constexpr int kMostIdle = 8;
 
 sigset_t ending_signals() {

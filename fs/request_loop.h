@@ -13,6 +13,8 @@
 
 namespace fs {
 
+inline constexpr size_t kPage = 4096;
+
 /// A request as the kernel sent it. Data of a write begins at a page.
 using RequestBytes = std::span<char>;
 using ServeRequest = std::function<void(RequestBytes)>;

@@ -17,7 +17,6 @@
 
 namespace fs {
 
-constexpr size_t kPage = 4096;
 // Requests of one CPU at once, those that wait included. An entry's memory is only there once it was used, and the kernel
 // uses the one that came back last.
 constexpr unsigned kDepth = 64;
@@ -28,8 +27,6 @@ struct RingEntry {
   RingQueue* queue = nullptr;
   posix::Mapping header_memory, payload_memory;
   iovec parts[2] = {};
-  uint64_t unique = 0;
-  bool answered = false;
 
   kernel::RingRequestHeader& header() const {
     return *reinterpret_cast<kernel::RingRequestHeader*>(header_memory.data());
@@ -98,25 +95,6 @@ class RingQueue {
 };
 
 namespace {
-
-thread_local RingEntry* being_served = nullptr;
-
-// Whether something else than the thread that got the request may answer it.
-bool answered_elsewhere(uint32_t opcode) {
-  switch (opcode) {
-    case kernel::kOpRead:
-    case kernel::kOpWrite:
-    case kernel::kOpIoctl:
-    case kernel::kOpFsync:
-    case kernel::kOpFsyncdir:
-    case kernel::kOpFallocate:
-    case kernel::kOpCopyFileRange:
-    case kernel::kOpCopyFileRange64:
-      return true;
-    default:
-      return false;
-  }
-}
 
 void fill(RingEntry& entry, const iovec* parts, int count) {
   kernel::RingRequestHeader& header = entry.header();
@@ -228,23 +206,8 @@ void RingQueue::serve(RingEntry& entry) {
   char* const request = entry.payload() - fixed - sizeof in;
   memcpy(request, &in, sizeof in);
   memcpy(request + sizeof in, header.op_in, fixed);
-  entry.unique = in.unique;
-  entry.answered = false;
-  if (answered_elsewhere(in.opcode)) {
-    ring_.expect_elsewhere(in.unique, entry);
-    ring_.serve_({request, in.len});
-    return;  // whoever answers passes the entry on
-  }
-  being_served = &entry;
-  ring_.serve_({request, in.len});
-  being_served = nullptr;
-  if (!entry.answered) {
-    spdlog::error("FUSE request {} was left without an answer", in.opcode);
-    kernel::OutHeader out{sizeof out, -EIO, in.unique};
-    const iovec part{&out, sizeof out};
-    fill(entry, &part, 1);
-  }
-  submit(entry, kernel::kRingCommitAndFetch);
+  ring_.expect_answer(in.unique, entry);
+  ring_.serve_({request, in.len});  // whoever answers passes the entry on
 }
 
 // Half a mount would leave the requests of one CPU waiting for ever.
@@ -304,16 +267,17 @@ void Ring::start(int device) {
   for (auto& queue : queues_) queue->start(device);
 }
 
-void Ring::expect_elsewhere(uint64_t unique, RingEntry& entry) {
+void Ring::expect_answer(uint64_t unique, RingEntry& entry) {
   Shard& shard = shard_of(unique);
   std::lock_guard lock(shard.mutex);
-  shard.entries[unique] = &entry;
+  shard.entries.emplace_back(unique, &entry);
 }
 
 RingEntry* Ring::take(uint64_t unique) {
   Shard& shard = shard_of(unique);
   std::lock_guard lock(shard.mutex);
-  auto it = shard.entries.find(unique);
+  auto it =
+      std::find_if(shard.entries.begin(), shard.entries.end(), [=](auto& e) { return e.first == unique; });
   if (it == shard.entries.end()) return nullptr;
   RingEntry* entry = it->second;
   shard.entries.erase(it);
@@ -327,11 +291,6 @@ void Ring::stop() {
 bool Ring::answer(const iovec* parts, int count) {
   const auto& out = *static_cast<const kernel::OutHeader*>(parts[0].iov_base);
   if (out.unique == 0) return false;  // a notification
-  if (being_served && being_served->unique == out.unique) {
-    fill(*being_served, parts, count);
-    being_served->answered = true;
-    return true;
-  }
   RingEntry* entry = take(out.unique);
   if (!entry) return false;
   fill(*entry, parts, count);

@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kernel_abi.h"
@@ -39,13 +39,13 @@ class Ring {
   friend class RingQueue;
   explicit Ring(ServeRequest serve);
 
-  // Requests that another thread may answer, by their number.
+  // Requests that are being served, by their number: any thread may answer them.
   struct Shard {
     std::mutex mutex;
-    std::unordered_map<uint64_t, RingEntry*> entries;
+    std::vector<std::pair<uint64_t, RingEntry*>> entries;
   };
   Shard& shard_of(uint64_t unique) { return shards_[unique / 2 % shards_.size()]; }
-  void expect_elsewhere(uint64_t unique, RingEntry& entry);
+  void expect_answer(uint64_t unique, RingEntry& entry);
   RingEntry* take(uint64_t unique);
 
   const ServeRequest serve_;

@@ -1,23 +1,10 @@
 #include "mount_helper.h"
 
-#include <algorithm>
-#include <array>
 #include <sstream>
 
+#include "options.h"
+
 namespace fs {
-namespace {
-
-// What a mount that is there can be told: the kernel refuses everything else, also what it has said itself.
-bool is_of_the_kernel(const std::string& option) {
-  constexpr std::array known{"remount", "ro",       "rw",          "nosuid",      "suid",
-                             "nodev",   "dev",      "noexec",      "exec",        "noatime",
-                             "atime",   "relatime", "strictatime", "nodiratime",  "diratime",
-                             "sync",    "async",    "dirsync",     "nosymfollow", "symfollow"};
-  return std::find(known.begin(), known.end(), option) != known.end();
-}
-
-}  // namespace
-
 bool is_mount_helper(const std::string& program) {
   return program.substr(program.rfind('/') + 1).rfind("mount.", 0) == 0;
 }
@@ -41,7 +28,7 @@ MountCall parse_mount_call(const std::vector<std::string>& arguments) {
   std::string kept;
   for (std::string option; std::getline(options, option, ',');) {
     call.remount |= option == "remount";
-    if (is_of_the_kernel(option)) kept += (kept.empty() ? "" : ",") + option;
+    if (option == "remount" || is_kernel_option(option)) kept += (kept.empty() ? "" : ",") + option;
   }
   if (call.remount) call.options = kept;
   if (!call.options.empty()) {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <functional>
 
+#include "posix/path.h"
+
 namespace fs {
 namespace {
 
@@ -72,9 +74,8 @@ const std::vector<Definition>& definitions() {
          return true;
        }},
       {"cache", "auto|never|always|SECONDS",
-       "how long the kernel may believe names and attributes (default auto: names until the source changes "
-       "if that "
-       "can be watched, which needs root; the rest for 1 second)",
+       "how long the kernel may believe names and attributes (default auto: names until the source changes, "
+       "if root can watch it; the rest for 1 second)",
        [](Options& o, const std::string& v) {
          o.cache = v == "auto"     ? CachePolicy::automatic
                    : v == "never"  ? CachePolicy::never
@@ -92,8 +93,7 @@ const std::vector<Definition>& definitions() {
       {"submounts", "on|off", "show what is mounted below SOURCE (default off)",
        [](Options& o, const std::string& v) { return parse_switch(v, o.submounts); }},
       {"hide_source", "on|off",
-       "cover SOURCE while mounted, so that its files and those of the mount are not taken for different "
-       "ones",
+       "cover SOURCE while mounted: cp and mv from it to the mount would take one file for two",
        [](Options& o, const std::string& v) { return parse_switch(v, o.hide_source); }},
       {"fds", "N",
        "descriptors held for known files (default 16384); further files are known by their handles",
@@ -132,28 +132,47 @@ const std::vector<Definition>& definitions() {
   return all;
 }
 
-// Taken by the kernel or libfuse as they are.
+// Taken by libfuse, or by security modules, as they are.
 bool handed_on(const std::string& name) {
-  constexpr std::array known{"ro",          "rw",      "nosuid",    "suid",       "nodev",       "dev",
-                             "noexec",      "exec",    "sync",      "async",      "dirsync",     "fsname",
-                             "allow_other", "context", "fscontext", "defcontext", "rootcontext", "max_read"};
-  return std::find(known.begin(), known.end(), name) != known.end();
+  constexpr std::array known{"allow_other", "fsname",      "context", "fscontext",
+                             "defcontext",  "rootcontext", "max_read"};
+  return is_kernel_option(name) || std::find(known.begin(), known.end(), name) != known.end();
 }
 
 // Meant for mount(8), systemd or the reader of fstab; or said by the kernel of a mount that is there.
 bool ignored(const std::string& name) {
-  constexpr std::array known{
-      "defaults", "auto",       "noauto",   "user",     "nouser",   "users",
-      "owner",    "group",      "nofail",   "_netdev",  "lazytime", "nolazytime",
-      "remount",  "silent",     "loud",     "iversion", "mand",     "nomand",
-      "user_id",  "noiversion", "rootmode", "group_id", "subtype",  "default_permissions"};
+  constexpr std::array known{"defaults",
+                             "auto",
+                             "noauto",
+                             "user",
+                             "nouser",
+                             "users",
+                             "owner",
+                             "group",
+                             "nofail",
+                             "_netdev",
+                             "lazytime",
+                             "nolazytime",
+                             "silent",
+                             "loud",
+                             "iversion",
+                             "mand",
+                             "nomand",
+                             "user_id",
+                             "noiversion",
+                             "rootmode",
+                             "group_id",
+                             "subtype",
+                             "default_permissions"};
   return name.rfind("x-", 0) == 0 || name.rfind("X-", 0) == 0 || name.rfind("comment", 0) == 0 ||
          std::find(known.begin(), known.end(), name) != known.end();
 }
 
-// When reading leaves a trace, and whether links are followed. The last one counts.
-bool set_access_option(Options& options, const std::string& name) {
-  if (name == "noatime")
+// Those options of the kernel that also concern the source as we see it. The last one counts.
+bool set_view_option(Options& options, const std::string& name) {
+  if (name == "ro" || name == "rw")
+    options.read_only = name == "ro";
+  else if (name == "noatime")
     options.access_times = AccessTimes::never;
   else if (name == "relatime" || name == "atime" || name == "nostrictatime")
     options.access_times = AccessTimes::relative;
@@ -170,6 +189,14 @@ bool set_access_option(Options& options, const std::string& name) {
 
 }  // namespace
 
+bool is_kernel_option(const std::string& name) {
+  constexpr std::array known{
+      "ro",         "rw",       "nosuid", "suid",     "nodev",      "dev",         "noexec",
+      "exec",       "noatime",  "atime",  "relatime", "norelatime", "strictatime", "nostrictatime",
+      "nodiratime", "diratime", "sync",   "async",    "dirsync",    "nosymfollow", "symfollow"};
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
 posix::Result<void> apply_mount_options(Options& options, const std::string& list) {
   for (size_t start = 0; start < list.size();) {
     size_t end = std::min(list.find(',', start), list.size());
@@ -181,9 +208,8 @@ posix::Result<void> apply_mount_options(Options& options, const std::string& lis
     std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
     auto definition = std::find_if(definitions().begin(), definitions().end(),
                                    [&](const Definition& d) { return d.name == name; });
-    if (set_access_option(options, name)) {
-      if (name == "noatime") options.fuse_options.push_back(item);
-    } else if (definition != definitions().end()) {
+    if (set_view_option(options, name)) continue;
+    if (definition != definitions().end()) {
       if (!definition->set(options, value))
         return posix::failure(EINVAL,
                               "mount option " + item + " (expected " + name + "=" + definition->values + ")");
@@ -214,11 +240,9 @@ CacheTimes cache_times(const Options& options, bool watched) {
 }
 
 posix::Result<void> check_directories(const Options& options) {
-  auto contains = [](const std::string& outer, const std::string& inner) {
-    return inner == outer || inner.rfind(outer == "/" ? outer : outer + "/", 0) == 0;
-  };
-  if (options.hide_source &&
-      (contains(options.source, options.mountpoint) || contains(options.mountpoint, options.source)))
+  const bool nested = posix::lies_under(options.mountpoint, options.source) ||
+                      posix::lies_under(options.source, options.mountpoint);
+  if (options.hide_source && nested)
     return posix::failure(EINVAL, "mount option hide_source: " + options.source + " and " +
                                       options.mountpoint + " lie in each other");
   return {};

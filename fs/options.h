@@ -51,11 +51,12 @@ struct Options {
   AccessTimes access_times = AccessTimes::as_source;
   bool directory_access_times = true;
   bool follow_links = true;
+  bool read_only = false;
   bool forward_locks = false;  ///< take locks on the source's files, too
   bool submounts = false;      ///< show what is mounted below SOURCE
   bool hide_source = false;    ///< cover SOURCE with something empty
-  size_t held_descriptors =
-      16384;                    ///< of files that nobody has open; further ones are known by their handles
+  /// Of files that nobody has open; further ones are known by their handles.
+  size_t held_descriptors = 16384;
   unsigned engine_threads = 0;  ///< requests moved at the same time; 0: by the number of CPUs
   std::string socket;           ///< path of the hand-over socket; empty: chosen, "none": no socket
   engine::Config engine;
@@ -65,6 +66,9 @@ struct Options {
 /// Applies a comma-separated -o list. EINVAL names the option that is unknown or has a bad value. Options
 /// that only mean something to mount(8), systemd or fstab are ignored.
 posix::Result<void> apply_mount_options(Options& options, const std::string& list);
+
+/// Whether the kernel knows the option for every file system, so that a mount that is there can be told it.
+bool is_kernel_option(const std::string& name);
 
 /// `watched`: changes of the source are noticed as they happen.
 CacheTimes cache_times(const Options& options, bool watched);

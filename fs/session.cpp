@@ -62,38 +62,34 @@ fuse_file_info to_file_info(const OpenReply& open) {
 }
 #endif
 
-// For root: what the source's own mount allows, and no more. The user's options come behind and win.
-std::string mirrored_flags(const Options& options) {
-  struct statvfs source;
-  if (geteuid() != 0 || statvfs(options.source.c_str(), &source) < 0) return "";
-  std::string flags = ",allow_other";
-  flags += source.f_flag & ST_NOSUID ? ",nosuid" : ",suid";
-  flags += source.f_flag & ST_NODEV ? ",nodev" : ",dev";
-  if (source.f_flag & ST_NOEXEC) flags += ",noexec";
-  return flags;
+// Commas and backslashes separate options: escaped as mount options are.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (char c : text) {
+    if (c == ',' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
 }
 
+// What the source's own mount allows is allowed, for root, and no more; the user's options come behind and win. What it
+// forbids to write stays forbidden.
 std::string fuse_option_list(const Options& options) {
-  std::string list = "default_permissions,subtype=hipfile-fuse" + mirrored_flags(options);
+  struct statvfs source {};
+  statvfs(options.source.c_str(), &source);
+  std::string list = "default_permissions,subtype=hipfile-fuse,fsname=" + escaped(options.source);
 #if HIPFILE_NATIVE_URING
   if (wants_ring(options)) list += ",io_uring";
 #endif
-  bool has_name = false;
-  for (const auto& o : options.fuse_options) {
-    list += "," + o;
-    has_name |= o.rfind("fsname=", 0) == 0;
+  if (geteuid() == 0) {
+    list += ",allow_other";
+    list += source.f_flag & ST_NOSUID ? ",nosuid" : ",suid";
+    list += source.f_flag & ST_NODEV ? ",nodev" : ",dev";
+    if (source.f_flag & ST_NOEXEC) list += ",noexec";
   }
-  if (!has_name) {
-    // Commas and backslashes separate options: escape them as mount options are.
-    std::string escaped;
-    for (char c : options.source) {
-      if (c == ',' || c == '\\') escaped += '\\';
-      escaped += c;
-    }
-    list += ",fsname=" + escaped;
-  }
-  struct statvfs source;
-  if (statvfs(options.source.c_str(), &source) == 0 && source.f_flag & ST_RDONLY) list += ",ro";
+  if (options.access_times == AccessTimes::never) list += ",noatime";
+  for (const auto& o : options.fuse_options) list += "," + o;
+  list += options.read_only || source.f_flag & ST_RDONLY ? ",ro" : ",rw";
   return list;
 }
 
@@ -128,6 +124,7 @@ kernel::EntryOut to_kernel(const fuse_entry_param& e) {
   out.attr.blksize = static_cast<uint32_t>(s.st_blksize);
   return out;
 }
+
 /// What libfuse calls instead of the system calls on its descriptor.
 struct Hooks {
   static ssize_t on_read(int fd, void* buffer, size_t length, void*) { return read(fd, buffer, length); }
@@ -240,10 +237,6 @@ int Session::loop() {
 void Session::serve(RequestBytes request) {
   const auto& in = *reinterpret_cast<const kernel::InHeader*>(request.data());
   if (in.opcode == kernel::kOpInit) note_init(request);
-#if HIPFILE_NATIVE_URING
-  if (in.opcode == kernel::kOpInit && options_.uring == Switch::on && !may_have_ring())
-    spdlog::warn("no FUSE over io_uring: needs Linux 6.14, fuse.enable_uring=Y and locks=local");
-#endif
   if (connection_.serve_raw(request)) return;
   fuse_buf buffer{};
   buffer.mem = request.data();
@@ -258,6 +251,8 @@ void Session::note_init(RequestBytes request) {
   offered_ = init.flags;
   if (init.flags & kernel::kInitExt) offered_ |= static_cast<uint64_t>(init.flags2) << 32;
   init_unique_ = in.unique;
+  if (options_.uring == Switch::on && !may_have_ring())
+    spdlog::warn("no FUSE over io_uring: needs Linux 6.14, fuse.enable_uring=Y and locks=local");
 }
 
 // Completes what libfuse answers by what it does not know.
@@ -278,16 +273,14 @@ void Session::complete_init(kernel::InitOut& out) {
   out.flags2 = static_cast<uint32_t>(flags >> 32);
 }
 
+bool Session::has_ring() const { return ring_ || (HIPFILE_NATIVE_URING && may_have_ring()); }
+
 bool Session::may_have_ring() const {
   return (hooked_ || HIPFILE_NATIVE_URING) && wants_ring(options_) && offered_ & kernel::kInitOverIoUring;
 }
 
 void Session::start_ring(uint64_t& flags) {
-  if (!may_have_ring()) {
-    if (options_.uring == Switch::on)
-      spdlog::warn("no FUSE over io_uring: needs Linux 6.14, fuse.enable_uring=Y and locks=local");
-    return;
-  }
+  if (!may_have_ring()) return;
   auto ring = Ring::create(kLargest, [this](RequestBytes request) { serve(request); });
   if (!ring) return spdlog::warn("no FUSE over io_uring: {}", ring.error().text());
   ring_ = std::move(*ring);

@@ -48,12 +48,13 @@ class Session {
   /// Serves until unmounted or told to end by a signal.
   int loop();
   /// Detaches the mount. Requests that are not answered yet fail, and whoever waits in the kernel for one of them is set
-  /// free; the connection stays open, so that its descriptor means nothing else meanwhile.
+  /// free. For root the connection stays open, so that its descriptor means nothing else meanwhile; a user has only
+  /// fusermount3, which closes it.
   void abort();
   /// Closes the connection, after abort(). Done by the destructor if not before.
   void unmount();
   /// Whether requests are served by one thread per CPU, which must not be kept waiting.
-  bool has_ring() const { return may_have_ring(); }
+  bool has_ring() const;
   /// Whether setxattr requests say what to do with the set-group-id bit.
   bool has_setxattr_flags() const { return offered_ & kernel::kInitSetxattrExt; }
   /// Whether the kernel reads and writes files itself.

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 
-#include <algorithm>
-
 namespace fs {
 namespace {
 
@@ -17,9 +15,7 @@ mount_attr wanted_attributes(const Options& options) {
                                                                       : MOUNT_ATTR_STRICTATIME;
   }
   if (!options.directory_access_times) wanted.attr_set |= MOUNT_ATTR_NODIRATIME;
-  const auto& handed_on = options.fuse_options;
-  if (std::find(handed_on.begin(), handed_on.end(), "ro") != handed_on.end())
-    wanted.attr_set |= MOUNT_ATTR_RDONLY;
+  if (options.read_only) wanted.attr_set |= MOUNT_ATTR_RDONLY;
   return wanted;
 }
 

@@ -96,12 +96,6 @@ Settings::Settings() {
   strings[hipFileParamLoggingLevel] = "warn";
 }
 
-bool MountRule::covers(std::string_view file) const {
-  std::string_view directory = path;
-  while (directory.ends_with('/')) directory.remove_suffix(1);
-  return file.starts_with(directory) && (file.size() == directory.size() || file[directory.size()] == '/');
-}
-
 engine::Config Settings::engine_config() const {
   engine::Config config;
   config.routes = routes;

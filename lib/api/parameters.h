@@ -17,6 +17,7 @@
 #include "engine/config.h"
 #include "hipfile.h"
 #include "posix/error.h"
+#include "posix/path.h"
 
 namespace api {
 
@@ -26,8 +27,8 @@ inline constexpr size_t kSizeParameters = 12, kBoolParameters = 12, kStringParam
 struct MountRule {
   std::string path;
   engine::RouteSet routes;
-  /// Whether `file` is the path or lies under it.
-  bool covers(std::string_view file) const;
+  /// Whether the rule is for this file.
+  bool covers(std::string_view file) const { return posix::lies_under(file, path); }
 };
 
 /// One consistent set of values.

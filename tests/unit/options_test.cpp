@@ -28,7 +28,7 @@ TEST(MountOptions, AreTakenFromACommaSeparatedList) {
   EXPECT_FALSE(o.engine.io_uring);
   EXPECT_TRUE(o.engine.routes.has(engine::Route::staged));
   EXPECT_FALSE(o.engine.routes.has(engine::Route::peer));
-  EXPECT_EQ(o.fuse_options, std::vector<std::string>{"ro"});
+  EXPECT_TRUE(o.read_only);
 }
 
 TEST(MountOptions, IgnoreWhatIsMeantForFstab) {
@@ -36,6 +36,65 @@ TEST(MountOptions, IgnoreWhatIsMeantForFstab) {
   EXPECT_TRUE(fs::apply_mount_options(
       o, "defaults,nofail,_netdev,noauto,user,relatime,x-systemd.automount,comment=x"));
   EXPECT_TRUE(o.fuse_options.empty());
+}
+
+TEST(MountOptions, TheLastWordOnRightsAndTimesCounts) {
+  fs::Options o;
+  ASSERT_TRUE(fs::apply_mount_options(o, "ro,strictatime,nodiratime,nosymfollow,nosuid"));
+  EXPECT_TRUE(o.read_only);
+  EXPECT_EQ(o.access_times, fs::AccessTimes::always);
+  EXPECT_FALSE(o.directory_access_times);
+  EXPECT_FALSE(o.follow_links);
+  EXPECT_EQ(o.fuse_options, std::vector<std::string>{"nosuid"});
+  ASSERT_TRUE(fs::apply_mount_options(o, "rw,noatime,diratime,symfollow"));
+  EXPECT_FALSE(o.read_only);
+  EXPECT_EQ(o.access_times, fs::AccessTimes::never);
+  EXPECT_TRUE(o.directory_access_times);
+  EXPECT_TRUE(o.follow_links);
+}
+
+TEST(MountOptions, TakeWhatTheMountIsToDo) {
+  fs::Options o;
+  ASSERT_TRUE(fs::apply_mount_options(o, "uring=on,locks=forward,submounts,hide_source=on,fds=7,fsname=x"));
+  EXPECT_EQ(o.uring, fs::Switch::on);
+  EXPECT_TRUE(o.forward_locks);
+  EXPECT_TRUE(o.submounts);
+  EXPECT_TRUE(o.hide_source);
+  EXPECT_EQ(o.held_descriptors, 7u);
+  EXPECT_EQ(o.fuse_options, std::vector<std::string>{"fsname=x"});
+  ASSERT_TRUE(fs::apply_mount_options(o, "uring=off,locks=local,submounts=off"));
+  EXPECT_EQ(o.uring, fs::Switch::off);
+  EXPECT_FALSE(o.forward_locks);
+  EXPECT_FALSE(o.submounts);
+}
+
+TEST(MountOptions, SayHowLongTheKernelMayBelieve) {
+  auto times = [](const char* list, bool watched) {
+    fs::Options o;
+    EXPECT_TRUE(fs::apply_mount_options(o, list));
+    const fs::CacheTimes t = fs::cache_times(o, watched);
+    return std::vector<double>{t.names, t.absence, t.attributes};
+  };
+  using Times = std::vector<double>;
+  EXPECT_EQ(times("", false), (Times{1, 1, 1}));
+  EXPECT_GT(times("cache=auto", true)[0], 1);
+  EXPECT_GT(times("cache=auto", true)[1], 1);
+  EXPECT_EQ(times("cache=auto", true)[2], 1) << "contents are not watched";
+  EXPECT_EQ(times("cache=never", true), (Times{0, 0, 0}));
+  EXPECT_EQ(times("cache=0.5", true), (Times{0.5, 0.5, 0.5}));
+  EXPECT_GE(times("cache=always", false)[2], 86400);
+}
+
+TEST(MountOptions, HideNoSourceTogetherWithItsMount) {
+  fs::Options o;
+  o.hide_source = true;
+  o.source = "/data";
+  for (const char* bad : {"/data", "/data/mnt", "/"}) {
+    o.mountpoint = bad;
+    EXPECT_FALSE(fs::check_directories(o)) << bad;
+  }
+  o.mountpoint = "/database";
+  EXPECT_TRUE(fs::check_directories(o));
 }
 
 class BadOption : public testing::TestWithParam<const char*> {};
@@ -53,12 +112,14 @@ TEST_P(BadOption, IsNamedInTheError) {
 INSTANTIATE_TEST_SUITE_P(All, BadOption,
                          testing::Values("fast", "tag=some", "threads=0", "threads=x", "depth=1000", "pool=0",
                                          "log=loud", "cache=-1", "cache=x", "passthrough=maybe",
-                                         "runtime=nvidia", "routes=warp", "socket=", "pool=1,slot=2"));
+                                         "runtime=nvidia", "remount", "allow_root", "uring=maybe",
+                                         "locks=some", "fds=x", "routes=warp", "socket=", "pool=1,slot=2"));
 
 TEST(MountOptions, AllStandInTheHelp) {
   std::string help = fs::mount_options_help();
   for (const char* name : {"runtime=", "tag=", "routes=", "passthrough=", "cache=", "threads=", "pool=",
-                           "slot=", "depth=", "io_uring=", "socket=", "log=", "log_file="})
+                           "slot=", "depth=", "io_uring=", "uring=", "locks=", "submounts=", "hide_source=",
+                           "fds=", "socket=", "log=", "log_file="})
     EXPECT_NE(help.find(name), std::string::npos) << name;
 }
 

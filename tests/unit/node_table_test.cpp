@@ -78,6 +78,36 @@ TEST(NodeTable, HoldsUnderLookupsAndForgetsOfManyThreads) {
   EXPECT_EQ(table.size(), 1u);
 }
 
+TEST(NodeTable, ANumberThatIsGivenToANewFileGetsANewNode) {
+  posix::Fd directory(open("/var/tmp", O_PATH));
+  struct stat root;
+  ASSERT_EQ(fstat(directory.get(), &root), 0);
+  if (fs::FileHandle::of(directory.get()).size == 0)
+    GTEST_SKIP() << "/var/tmp is on a file system without handles";
+  auto make = [] {
+    char name[] = "/var/tmp/node_XXXXXX";
+    posix::Fd fd(mkstemp(name));
+    posix::Fd path(open(name, O_PATH));
+    unlink(name);
+    return path;
+  };
+  fs::NodeTable table(posix::duplicate(directory.get()).value(), root, 0);
+  posix::Fd old_file = make(), new_file = make();
+  struct stat st = root;
+  st.st_ino = root.st_ino + 1;
+  st.st_nlink = 1;
+  auto old_node = table.look_up(posix::duplicate(old_file.get()).value(), st);
+  EXPECT_EQ(table.look_up(posix::duplicate(old_file.get()).value(), st), old_node);
+  auto new_node =
+      table.look_up(posix::duplicate(new_file.get()).value(), st);  // the same number, another generation
+  EXPECT_NE(new_node, old_node);
+  EXPECT_EQ(table.find(old_node->id), old_node) << "until it is forgotten";
+  EXPECT_EQ(table.look_up(posix::duplicate(new_file.get()).value(), st), new_node);
+  table.forget(old_node->id, 2);
+  EXPECT_EQ(table.find(old_node->id), nullptr);
+  EXPECT_EQ(table.find_inode(st.st_dev, st.st_ino), new_node);
+}
+
 size_t resident_kib() {
   size_t pages = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> pages >> resident;

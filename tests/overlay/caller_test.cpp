@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,16 +52,28 @@ TEST_F(Callers, StickyDirectoriesProtectTheirFiles) {
             EPERM);
 }
 
-TEST_F(Callers, WritesBeyondTheReserveAreRefusedToUsers) {
-  // The kernel writes for whoever registered the file: that must not be root.
+// The kernel writes for whoever registered the file. Were that root, users could fill what is reserved for root.
+TEST_F(Callers, TheReserveIsNotForUsers) {
+  const std::string image = directory_ + "/small.img";
+  auto [made, out] = shell("truncate -s 64M " + image + " && mkfs.ext4 -q -F -m 20 " + image +
+                           " && mount -o loop " + image + " " + source_);
+  ASSERT_EQ(made, 0) << out;
   ASSERT_EQ(chmod(source_.c_str(), 0777), 0);
   mount();
   EXPECT_EQ(in_child([&] {
               if (setgid(1001) || setuid(1000)) return 9;
-              int fd = open(mounted("f").c_str(), O_CREAT | O_WRONLY, 0644);
-              return fd >= 0 && write(fd, "x", 1) == 1 && fallocate(fd, 0, 0, 1 << 20) == 0 ? 0 : errno;
+              const std::vector<char> bytes(1 << 20, 'x');
+              posix::Fd fd(open(mounted("f").c_str(), O_CREAT | O_WRONLY, 0644));
+              while (write(fd.get(), bytes.data(), bytes.size()) > 0) {
+              }
+              return errno;
             }),
-            0);
+            ENOSPC);
+  struct statvfs st;
+  EXPECT_EQ(statvfs(source_.c_str(), &st), 0);
+  EXPECT_GT(st.f_bfree * st.f_frsize, 5u << 20);
+  unmount();
+  EXPECT_EQ(shell("umount " + source_).first, 0);
 }
 
 // As an ordinary user, through fusermount3: no passthrough, everything else.

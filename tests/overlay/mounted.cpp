@@ -1,7 +1,6 @@
 #include "mounted.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -24,42 +23,11 @@ std::string program_directory() { return stdfs::canonical("/proc/self/exe").pare
 
 int run(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()); }
 
-// The kernel's permission for FUSE over io_uring, for as long as any test program wants it.
-class UringParameter {
- public:
-  UringParameter() : lock_(open("/run/lock/hipfile-fuse-tests", O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    flock(lock_.get(), LOCK_SH);
-    const char before = get();
-    if (before != 'N') {
-      allowed_ = before == 'Y';
-      return;
-    }
-    set('Y');
-    allowed_ = get() == 'Y';
-    if (allowed_ && pwrite(lock_.get(), "N", 1, 0) != 1) abort();
-  }
-  ~UringParameter() {
-    char before = 0;
-    if (flock(lock_.get(), LOCK_EX | LOCK_NB) < 0) return;  // the last one to go does it
-    if (pread(lock_.get(), &before, 1, 0) == 1 && before == 'N') set('N');
-    if (ftruncate(lock_.get(), 0) < 0) abort();
-  }
-  UringParameter(const UringParameter&) = delete;
-  UringParameter& operator=(const UringParameter&) = delete;
-  explicit operator bool() const { return allowed_; }
-
- private:
-  static constexpr char kPath[] = "/sys/module/fuse/parameters/enable_uring";
-  static char get() {
-    char value = 0;
-    std::ifstream(kPath) >> value;
-    return value;
-  }
-  static void set(char value) { std::ofstream(kPath) << value; }
-
-  posix::Fd lock_;
-  bool allowed_ = false;
-};
+bool kernel_allows_uring() {
+  char value = 0;
+  std::ifstream("/sys/module/fuse/parameters/enable_uring") >> value;
+  return value == 'Y';
+}
 
 bool is_mounted(const std::string& path) {
   struct stat inside, outside;
@@ -128,10 +96,8 @@ void Mounted::TearDown() {
 }
 
 void Mounted::mount(const std::string& options) {
-  if (options.find("uring=on") != std::string::npos) {
-    static UringParameter allowed;
-    if (!allowed) GTEST_SKIP() << "needs Linux 6.14 and the right to set fuse.enable_uring";
-  }
+  const bool uring = options.find("uring=on") != std::string::npos;
+  if (uring && !kernel_allows_uring()) GTEST_SKIP() << "needs Linux 6.14 with fuse.enable_uring=Y, which ctest sets";
   const std::string program = program_directory() + "/hipfile-fuse";
   const std::string all =
       "log=debug,log_file=" + directory_ + "/log" + (options.empty() ? "" : "," + options);
@@ -151,6 +117,11 @@ void Mounted::mount(const std::string& options) {
     usleep(10000);
   }
   ASSERT_TRUE(is_mounted(mount_));
+  // What is asked for is there: otherwise the tests would show something else than they say.
+  if (uring) {
+    EXPECT_NE(log().find("requests come over io_uring"), std::string::npos);
+  }
+  EXPECT_EQ(log().find("names are believed for a second"), std::string::npos);
 }
 
 int Mounted::unmount() {

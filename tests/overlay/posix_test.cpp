@@ -23,6 +23,12 @@ class Posix : public overlay::Mounted, public testing::WithParamInterface<const 
     Mounted::SetUp();
     if (!IsSkipped()) mount(GetParam());
   }
+  // Rights and set-id bits, as the source has them.
+  mode_t mode_of(const std::string& name) const {
+    struct stat st {};
+    EXPECT_EQ(stat(source(name).c_str(), &st), 0);
+    return st.st_mode & 07777;
+  }
 };
 
 TEST_P(Posix, FilesAreTheSameOnBothSides) {
@@ -257,9 +263,7 @@ TEST_P(Posix, AStrangersWriteTakesSetIdBitsAway) {
               return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : 1;
             }),
             0);
-  struct stat st;
-  ASSERT_EQ(stat(source("suid").c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 07777, 0777u);
+  EXPECT_EQ(mode_of("suid"), 0777u);
 }
 
 TEST_P(Posix, FilesWithoutANameGetOneLater) {
@@ -297,9 +301,7 @@ TEST_P(Posix, SetIdBitsGivenBetweenTwoOpensAreRootsToKeep) {
   ASSERT_EQ(chmod(mounted("tool").c_str(), 04755), 0);
   posix::Fd fd(open(mounted("tool").c_str(), O_WRONLY));
   ASSERT_EQ(write(fd.get(), "2", 1), 1);
-  struct stat st;
-  ASSERT_EQ(stat(source("tool").c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 07777, 04755u);
+  EXPECT_EQ(mode_of("tool"), 04755u);
 }
 
 TEST_P(Posix, StatxTellsWhenAFileWasMade) {
@@ -323,9 +325,7 @@ TEST_P(Posix, AGroupsWriteKeepsItsLockingBit) {
               return fd >= 0 && write(fd, "2", 1) == 1 ? 0 : errno;
             }),
             0);
-  struct stat st;
-  ASSERT_EQ(stat(source("lockable").c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 07777, 02666u);
+  EXPECT_EQ(mode_of("lockable"), 02666u);
 }
 
 TEST_P(Posix, RootsWriteKeepsSetIdBits) {
@@ -333,9 +333,7 @@ TEST_P(Posix, RootsWriteKeepsSetIdBits) {
   ASSERT_EQ(chmod(source("tool").c_str(), 06755), 0);
   posix::Fd reader(open(mounted("tool").c_str(), O_RDONLY)), fd(open(mounted("tool").c_str(), O_WRONLY));
   ASSERT_EQ(write(fd.get(), "2", 1), 1);
-  struct stat st;
-  ASSERT_EQ(stat(source("tool").c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 07777, 06755u);
+  EXPECT_EQ(mode_of("tool"), 06755u);
 }
 
 TEST_P(Posix, TrustedNamesAreForAdministrators) {
@@ -392,9 +390,7 @@ TEST_P(Posix, AnAccessListSetByAStrangerToTheGroupTakesSetGroupIdAway) {
                          : 0;
             }),
             0);
-  struct stat st;
-  ASSERT_EQ(stat(source("acl").c_str(), &st), 0);
-  EXPECT_FALSE(st.st_mode & S_ISGID);
+  EXPECT_FALSE(mode_of("acl") & S_ISGID);
   // And the list counts: user 1001 may write.
   EXPECT_EQ(in_child([&] {
               if (setgid(2000) || setuid(1001)) return 9;

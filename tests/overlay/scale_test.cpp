@@ -84,7 +84,7 @@ TEST_F(Scale, ANumberThatIsGivenToANewFileIsANewFile) {
     make_file("old", {'o'});
     ASSERT_EQ(stat(mounted("old").c_str(), &old), 0);
     ASSERT_EQ(unlink(source("old").c_str()), 0);
-    make_file("new" + std::to_string(i), {'n', 'n'});  // likely to get the number
+    make_file("new" + std::to_string(i), {'n', 'n'});  // may get the number
     ASSERT_EQ(stat(mounted("new" + std::to_string(i)).c_str(), &fresh), 0);
     EXPECT_EQ(fresh.st_size, 2);
     unlink(mounted("old").c_str());  // makes the kernel look again

@@ -107,21 +107,26 @@ TEST_F(SourceTest, NoatimeMeansThatReadingLeavesNoTrace) {
 TEST_F(SourceTest, AccessTimesGoByTheOptions) {
   struct Case {
     const char* options;
-    bool traces;
+    bool of_files, of_directories;
   };
-  const timespec times[2] = {{2'000'000'000, 0}, {1'000'000'000, 0}};  // read after it was written, lately
-  for (const Case& c :
-       {Case{"strictatime", true}, Case{"noatime", false}, Case{"noatime,nodiratime", false}}) {
-    make_file("f", {'1'});
-    timespec now[2] = {times[0], times[1]};
-    clock_gettime(CLOCK_REALTIME, &now[0]);
-    now[0].tv_sec -= 10;
-    ASSERT_EQ(utimensat(AT_FDCWD, source("f").c_str(), now, 0), 0);
+  make_file("f", {'1'});
+  ASSERT_EQ(mkdir(source("d").c_str(), 0755), 0);
+  for (const Case& c : {Case{"strictatime", true, true}, Case{"noatime", false, false},
+                        Case{"strictatime,nodiratime", true, false}}) {
+    timespec then[2] = {};  // lately enough for relatime to leave it alone
+    clock_gettime(CLOCK_REALTIME, &then[0]);
+    then[0].tv_sec -= 10;
+    then[1].tv_sec = 1'000'000'000;
+    for (const char* name : {"f", "d"}) ASSERT_EQ(utimensat(AT_FDCWD, source(name).c_str(), then, 0), 0);
     mount(c.options);
-    EXPECT_EQ(shell("cat " + mounted("f")).first, 0);
-    struct stat st;
-    ASSERT_EQ(stat(source("f").c_str(), &st), 0);
-    EXPECT_EQ(st.st_atim.tv_sec != now[0].tv_sec, c.traces) << c.options;
+    EXPECT_EQ(shell("cat " + mounted("f") + "; ls " + mounted("d")).first, 0);
+    auto read_since = [&](const char* name) {
+      struct stat st {};
+      EXPECT_EQ(stat(source(name).c_str(), &st), 0);
+      return st.st_atim.tv_sec != then[0].tv_sec;
+    };
+    EXPECT_EQ(read_since("f"), c.of_files) << c.options;
+    EXPECT_EQ(read_since("d"), c.of_directories) << c.options;
     EXPECT_EQ(unmount(), 0);
   }
 }
@@ -166,6 +171,15 @@ TEST_F(SourceTest, ReadOnlyIsReadOnly) {
   EXPECT_EQ(errno, EROFS);
   EXPECT_EQ(mkdir(mounted("d").c_str(), 0755), -1);
   EXPECT_EQ(errno, EROFS);
+}
+
+// Its descriptors 0 to 2 then go to other files, which the daemon must not take for its own output.
+TEST_F(SourceTest, StartsWithoutStandardDescriptors) {
+  make_file("f", {'1'});
+  auto [status, out] = shell(program("hipfile-fuse") + " " + source_ + " " + mount_ + " <&- >&- 2>&-");
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(shell("cat " + mounted("f")).second, "1");
+  EXPECT_EQ(shell("umount " + mount_).first, 0);
 }
 
 // mount(8), in a mount namespace of its own in which /sbin has our helper, too. `table` is an fstab.
@@ -213,15 +227,6 @@ TEST_F(MountCommand, MountsByTheGeneralHelperOfFuse) {
                              " -o noatime; cat " + mounted("f") + "; umount " + mount_ + "'");
   EXPECT_EQ(status, 0) << out;
   EXPECT_EQ(out, "1");
-}
-
-// Its descriptors 0 to 2 then go to other files, which the daemon must not take for its own output.
-TEST_F(MountCommand, StartsWithoutStandardDescriptors) {
-  make_file("f", {'1'});
-  auto [status, out] = shell(program("hipfile-fuse") + " " + source_ + " " + mount_ + " <&- >&- 2>&-");
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(shell("cat " + mounted("f")).second, "1");
-  EXPECT_EQ(shell("umount " + mount_).first, 0);
 }
 
 }  // namespace

@@ -7,13 +7,23 @@
 
 namespace engine {
 
+/// What reading does to the page cache.
+enum class CacheUse {
+  automatic,  ///< what is cached comes from the cache, the rest goes around it
+  once,       ///< as automatic, and parts that have to go through the cache are dropped from it (Linux 6.14)
+  keep,       ///< everything goes through the cache, so that the next reader finds it there
+};
+
 struct Config {
   RouteSet routes = RouteSet::all();
   size_t slot_bytes = size_t{4} << 20;    ///< one pinned staging slot; a multiple of the page size
   size_t pool_bytes = size_t{256} << 20;  ///< cap of all pinned staging memory
   unsigned depth = 16;                    ///< file operations in flight for one request
   bool io_uring = true;                   ///< false: threads instead
-  bool peer_on_any_file_system = false;   ///< try peer DMA whatever the file system
+  unsigned copy_threads = 0;  ///< that copy at the same time for one request; 0: by the number of CPUs
+  CacheUse cache_use = CacheUse::automatic;
+  size_t window_bytes = 0;  ///< cap of file pages that stay mapped for the device; 0: an eighth of the memory
+  bool peer_on_any_file_system = false;  ///< try peer DMA whatever the file system
 };
 
 }  // namespace engine

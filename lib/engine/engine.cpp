@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/small_io.h"
 #include "engine/small_reads.h"
 #include "engine/transfer.h"
 
@@ -16,19 +17,29 @@ namespace engine {
 namespace {
 
 constexpr size_t kRememberedFailures = 4096;
-constexpr size_t kIdleLanes = 32;
+constexpr unsigned kMostCopyThreads = 16;  // one PCIe 5 x16 link is full with 12
 
 // These are about the file and the device; others are about this buffer or this moment.
 bool lasts(int error) {
   return error == ENODEV || error == EREMOTEIO || error == ENOTTY || error == ENOSYS || error == EOPNOTSUPP;
 }
 
+// Besides the thread that asks.
+unsigned copy_threads(const Config& config) {
+  if (config.copy_threads > 0) return config.copy_threads - 1;
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kMostCopyThreads) - 1;
+}
+
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config)
-    : runtime_(std::move(runtime)), config_(config) {
-  if (runtime_) pool_ = std::make_unique<gpu::PinnedPool>(runtime_, config_.slot_bytes, config_.pool_bytes);
-}
+    : runtime_(std::move(runtime)),
+      config_(config),
+      pool_(runtime_ ? std::make_unique<gpu::PinnedPool>(runtime_, config_.slot_bytes, config_.pool_bytes)
+                     : nullptr),
+      lanes_(runtime_, config_.depth, config_.io_uring),
+      small_lanes_(runtime_, pool_.get()),
+      team_(copy_threads(config_)) {}
 
 Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& failed_now) const {
   const storage::FileFacts& facts = r.file->facts();
@@ -88,6 +99,8 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
       outcome.error = EOPNOTSUPP;
     const uint64_t start = outcome.bytes;
     TransferContext context{*lane,
+                            &lanes_,
+                            &team_,
                             runtime_.get(),
                             pool_.get(),
                             *r.file,
@@ -96,7 +109,8 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
                             r.memory.pages,
                             r.direction,
                             r.file_offset + start,
-                            cancel};
+                            cancel,
+                            config_.cache_use};
     for (const Segment& segment : p.segments) {
       SegmentResult done =
           segment.route == Route::peer ? run_peer(context, segment) : run_transfer(context, segment);
@@ -115,10 +129,34 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
       if (done.done < segment.length) break;
     }
   }
-  return_lane(std::move(lane));
+  lanes_.give_back(std::move(lane));
   auto most = std::max_element(by_route.begin(), by_route.end());
   if (*most > 0) outcome.route = static_cast<Route>(most - by_route.begin());
   if (outcome.route == Route::peer) outcome.reason = Reason::none;
+  return outcome;
+}
+
+std::optional<Outcome> Engine::run_small(const Request& r) {
+  if (r.direction != Direction::read || r.length == 0 || r.length > kSmall) return std::nullopt;
+  if (r.file->facts().kind != storage::FileKind::regular || config_.cache_use == CacheUse::once)
+    return std::nullopt;
+  const bool known_to_runtime =
+      runtime_ && (r.memory.kind == gpu::MemoryKind::device || r.memory.kind == gpu::MemoryKind::managed);
+  if (!r.memory.pages && !known_to_runtime) return std::nullopt;
+  const RouteSet allowed = config_.routes & r.routes;
+  if (!allowed.has(r.memory.pages ? Route::cached : Route::staged)) return std::nullopt;
+  Outcome outcome;
+  outcome.reason = peer_refusal(situation(r, 0, {}));
+  if (outcome.reason == Reason::none) return std::nullopt;
+  char* to = r.memory.address + r.memory_offset;
+  auto done = r.memory.pages ? read_small_into_pages(*r.file, to, r.length, r.file_offset)
+                             : read_small_into_device(*runtime_, small_lanes_, *r.file, r.memory.device, to,
+                                                      r.length, r.file_offset);
+  if (!done) return std::nullopt;
+  outcome.bytes = done->bytes;
+  outcome.error = done->error;
+  outcome.hip_error = done->hip_error;
+  outcome.route = Route::cached;
   return outcome;
 }
 
@@ -156,9 +194,9 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
       reads.push_back({r.file, r.memory.address + r.memory_offset, r.file_offset,
                        static_cast<uint32_t>(readable_length(r)), 0, hip::kSuccess});
     }
-    auto lane = borrow_lane();
+    auto lane = lanes_.borrow();
     run_small_reads(*lane, runtime_.get(), pool_.get(), pages, device, reads);
-    return_lane(std::move(lane));
+    lanes_.give_back(std::move(lane));
     for (size_t n = 0; n < indices.size(); n++) {
       Outcome& outcome = outcomes[indices[n]];
       if (reads[n].result !=
@@ -213,7 +251,7 @@ int Engine::fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* 
   if (guard.status() != hip::kSuccess) return ENODEV;
   auto slot = pool_->acquire();
   if (!slot) return ENOMEM;
-  std::unique_ptr<Lane> lane = borrow_lane();
+  std::unique_ptr<Lane> lane = lanes_.borrow();
   auto stream = lane->stream(memory.device);
   hip::Error error = stream ? hip::kSuccess : stream.error();
   for (size_t done = 0; done < length && error == hip::kSuccess;) {
@@ -228,25 +266,20 @@ int Engine::fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* 
     if (error == hip::kSuccess) memcpy(out + done, slot->data(), part);
     done += part;
   }
-  return_lane(std::move(lane));
+  lanes_.give_back(std::move(lane));
   return error == hip::kSuccess ? 0 : EIO;
 }
 
-std::unique_ptr<Lane> Engine::borrow_lane() {
-  {
-    std::lock_guard lock(lanes_mutex_);
-    if (!idle_lanes_.empty()) {
-      auto lane = std::move(idle_lanes_.back());
-      idle_lanes_.pop_back();
-      return lane;
-    }
-  }
-  return std::make_unique<Lane>(runtime_, config_.depth, config_.io_uring);
+// With its queue, which is made with the rights of the thread that asks for the lane.
+std::unique_ptr<Lane> Engine::lease() {
+  auto lane = lanes_.borrow();
+  lane->queue();
+  return lane;
 }
 
-void Engine::return_lane(std::unique_ptr<Lane> lane) {
-  std::lock_guard lock(lanes_mutex_);  // a lane too many is dropped after the lock
-  if (idle_lanes_.size() < kIdleLanes) idle_lanes_.push_back(std::move(lane));
+Outcome Engine::run(const Request& request, const CancelToken& cancel) {
+  if (auto outcome = run_small(request)) return *outcome;
+  return run(request, cancel, lanes_.borrow());
 }
 
 Engine::FileKey Engine::key_of(const Request& r) {
@@ -255,6 +288,7 @@ Engine::FileKey Engine::key_of(const Request& r) {
 }
 
 Engine::Failures Engine::failures_of(const Request& r) const {
+  if (!any_failures_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(failures_mutex_);
   auto it = failures_.find(key_of(r));
   return it == failures_.end() ? Failures() : it->second;
@@ -266,6 +300,7 @@ void Engine::remember(const Request& r, bool Failures::*what, const char* descri
   bool& failed = failures_[key_of(r)].*what;
   if (failed) return;
   failed = true;
+  any_failures_.store(true, std::memory_order_release);
   spdlog::warn("{} failed on inode {} ({}), device {}: {}; not tried again on this file", description,
                r.file->facts().inode, r.file->facts().file_system, r.memory.device, strerror(error));
 }

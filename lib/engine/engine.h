@@ -9,8 +9,10 @@
 
 #include "engine/cancel.h"
 #include "engine/config.h"
-#include "engine/lane.h"
+#include "engine/lane_pool.h"
 #include "engine/plan.h"
+#include "engine/small_lanes.h"
+#include "engine/team.h"
 #include "gpu/pinned_pool.h"
 
 namespace engine {
@@ -43,10 +45,8 @@ class Engine {
   Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config);
 
   /// What one request at a time needs; comes back to the engine with run().
-  std::unique_ptr<Lane> lease() { return borrow_lane(); }
-  Outcome run(const Request& request, const CancelToken& cancel) {
-    return run(request, cancel, borrow_lane());
-  }
+  std::unique_ptr<Lane> lease();
+  Outcome run(const Request& request, const CancelToken& cancel);
   Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
   /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
@@ -68,10 +68,10 @@ class Engine {
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
   std::optional<Reason> small_read_reason(const Request& request) const;
+  /// The whole of a small read, if it is one and can go the short way.
+  std::optional<Outcome> run_small(const Request& request);
   static uint64_t readable_length(const Request& request);
   int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
-  std::unique_ptr<Lane> borrow_lane();
-  void return_lane(std::unique_ptr<Lane> lane);
   struct Failures {
     bool peer = false, direct = false;
   };
@@ -82,8 +82,10 @@ class Engine {
   const Config config_;
   storage::MountTable mounts_;
   std::unique_ptr<gpu::PinnedPool> pool_;
-  std::mutex lanes_mutex_;
-  std::vector<std::unique_ptr<Lane>> idle_lanes_;
+  LanePool lanes_;
+  SmallLanes small_lanes_;
+  Team team_;
+  std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock
   mutable std::mutex failures_mutex_;
   std::map<FileKey, Failures> failures_;
 };

@@ -37,7 +37,12 @@ class UringQueue : public IoQueue {
       const IoOperation& op = waiting_[prepared_];
       io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
       if (!sqe) break;
-      if (op.read)
+      const int buffer = registered(op.buffer);
+      if (buffer >= 0 && op.read)
+        io_uring_prep_read_fixed(sqe, op.fd, op.memory, op.length, op.offset, buffer);
+      else if (buffer >= 0)
+        io_uring_prep_write_fixed(sqe, op.fd, op.memory, op.length, op.offset, buffer);
+      else if (op.read)
         io_uring_prep_read(sqe, op.fd, op.memory, op.length, op.offset);
       else
         io_uring_prep_write(sqe, op.fd, op.memory, op.length, op.offset);
@@ -76,7 +81,29 @@ class UringQueue : public IoQueue {
   const char* name() const override { return "io_uring"; }
 
  private:
+  // The kernel's index of a buffer, which is registered when first used. -1 where that is refused (memory that may not
+  // be pinned for long, RLIMIT_MEMLOCK): then operations are plain ones from there on.
+  int registered(const IoBuffer& buffer) {
+    if (buffer.index < 0 || buffer.index >= kMostBuffers || buffers_refused_) return -1;
+    const auto index = static_cast<size_t>(buffer.index);
+    if (bases_.empty()) {
+      buffers_refused_ = io_uring_register_buffers_sparse(&ring_, kMostBuffers) < 0;
+      if (buffers_refused_) return -1;
+      bases_.resize(kMostBuffers);
+    }
+    if (bases_[index] == buffer.base) return buffer.index;
+    iovec range{buffer.base, buffer.size};
+    buffers_refused_ = io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(buffer.index),
+                                                            &range, nullptr, 1) != 1;
+    if (buffers_refused_) return -1;
+    bases_[index] = buffer.base;
+    return buffer.index;
+  }
+
+  static constexpr int kMostBuffers = 1024;
   io_uring ring_;
+  std::vector<char*> bases_;  // of the registered buffers, by index
+  bool buffers_refused_ = false;
   std::deque<IoOperation> waiting_;  // not yet taken by the kernel; the first `prepared_` are in the ring
   size_t prepared_ = 0;
   unsigned in_kernel_ = 0;
@@ -162,7 +189,10 @@ class ThreadQueue : public IoQueue {
 
 std::unique_ptr<IoQueue> make_uring_queue(unsigned depth) {
   io_uring ring;
-  if (io_uring_queue_init(depth, &ring, 0) < 0) return nullptr;
+  // Completions are looked at when this thread waits for them: no interrupt is needed before (Linux 5.19).
+  if (io_uring_queue_init(depth, &ring, IORING_SETUP_COOP_TASKRUN) < 0 &&
+      io_uring_queue_init(depth, &ring, 0) < 0)
+    return nullptr;
   return std::make_unique<UringQueue>(depth, ring);
 }
 

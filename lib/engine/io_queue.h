@@ -7,13 +7,21 @@
 
 namespace engine {
 
+/// Memory that many operations use: the kernel pins it once instead of for each of them.
+struct IoBuffer {
+  int index = -1;  ///< the same for the same memory; -1: not known
+  char* base = nullptr;
+  size_t size = 0;
+};
+
 struct IoOperation {
   bool read = true;
   int fd = -1;
   char* memory = nullptr;
   uint32_t length = 0;
   uint64_t offset = 0;
-  uint64_t tag = 0;  ///< comes back with the completion
+  uint64_t tag = 0;      ///< comes back with the completion
+  IoBuffer buffer = {};  ///< that `memory` lies in
 };
 
 struct IoCompletion {

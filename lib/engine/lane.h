@@ -14,12 +14,19 @@ namespace engine {
 class Lane {
  public:
   Lane(std::shared_ptr<const gpu::Runtime> runtime, unsigned depth, bool io_uring)
-      : runtime_(std::move(runtime)) {
-    if (io_uring) queue_ = make_uring_queue(depth);
-    if (!queue_) queue_ = make_thread_queue(depth);
-  }
+      : runtime_(std::move(runtime)), depth_(depth), io_uring_(io_uring) {}
 
-  IoQueue& queue() { return *queue_; }
+  /// Made when first asked for: copies from the page cache need none.
+  IoQueue& queue() {
+    if (!queue_ && io_uring_) queue_ = make_uring_queue(depth_);
+    if (!queue_) queue_ = make_thread_queue(depth_);
+    return *queue_;
+  }
+  unsigned queue_depth() const { return depth_; }
+  /// Starts what was submitted, if anything was.
+  void start_queue() {
+    if (queue_) queue_->start();
+  }
 
   /// The lane's stream on `device`, which must be the current one.
   tl::expected<const gpu::Stream*, hip::Error> stream(int device) {
@@ -44,6 +51,8 @@ class Lane {
 
  private:
   std::shared_ptr<const gpu::Runtime> runtime_;
+  const unsigned depth_;
+  const bool io_uring_;
   std::unique_ptr<IoQueue> queue_;
   std::map<int, gpu::Stream> streams_;
   std::map<int, std::vector<gpu::Event>> events_;

@@ -40,7 +40,9 @@ Reason file_refuses_direct(const Situation& s) {
   return s.direct_failed_before ? Reason::failed_before : Reason::none;
 }
 
-Reason refuse_peer(const Situation& s) {
+}  // namespace
+
+Reason peer_refusal(const Situation& s) {
   if (Reason r = switched_off(s, Route::peer); r != Reason::none) return r;
   if (s.peer_failed_before) return Reason::failed_before;
   if (s.memory == gpu::MemoryKind::peer) return Reason::imported_memory;
@@ -54,6 +56,8 @@ Reason refuse_peer(const Situation& s) {
   if (!memory_aligned(s, blocks)) return Reason::memory_alignment;
   return Reason::none;
 }
+
+namespace {
 
 Reason refuse_pages(const Situation& s) {
   if (!s.memory_is_pages) return Reason::not_pages;
@@ -94,7 +98,7 @@ Reason Plan::reason() const { return refused[static_cast<size_t>(Route::peer)]; 
 Plan plan(const Situation& s) {
   Plan p;
   auto refused = [&p](Route r) -> Reason& { return p.refused[static_cast<size_t>(r)]; };
-  refused(Route::peer) = refuse_peer(s);
+  refused(Route::peer) = peer_refusal(s);
   refused(Route::pages) = refuse_pages(s);
   refused(Route::cached) = refuse_cached(s);
   refused(Route::staged) = refuse_staged(s);

@@ -57,4 +57,7 @@ inline constexpr uint64_t kDirectMinimum = 256 * 1024;
 
 Plan plan(const Situation& situation);
 
+/// Why a request does not go by peer-to-peer DMA; none if it does.
+Reason peer_refusal(const Situation& situation);
+
 }  // namespace engine

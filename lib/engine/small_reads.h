@@ -3,12 +3,13 @@
 
 #include <span>
 
+#include "engine/small_lanes.h"
 #include "engine/transfer.h"
 
 namespace engine {
 
 /// What run_small_reads takes: reads of at most this many bytes.
-inline constexpr uint64_t kSmallRead = 64 * 1024;
+inline constexpr uint64_t kSmallRead = kSmall;
 
 struct SmallRead {
   const storage::File* file;

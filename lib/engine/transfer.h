@@ -1,12 +1,15 @@
-// Moves the bytes of one segment on the routes pages, cached and staged: in chunks, several in flight.
+// Moves the bytes of one segment on the routes pages, cached and staged: in chunks, several in flight, by several
+// threads where the CPU copies.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "engine/cancel.h"
-#include "engine/lane.h"
+#include "engine/config.h"
+#include "engine/lane_pool.h"
 #include "engine/plan.h"
+#include "engine/team.h"
 #include "gpu/pinned_pool.h"
 
 namespace engine {
@@ -23,7 +26,9 @@ struct SegmentResult {
 
 /// Everything a segment needs to be moved.
 struct TransferContext {
-  Lane& lane;
+  Lane& lane;                   ///< of the calling thread
+  LanePool* lanes;              ///< for threads that help
+  Team* team;                   ///< null: the calling thread does everything
   const gpu::Runtime* runtime;  ///< null: no staging
   gpu::PinnedPool* pool;        ///< null: no staging
   const storage::File& file;
@@ -33,6 +38,7 @@ struct TransferContext {
   Direction direction;
   uint64_t file_offset;  ///< of the request's first byte
   const CancelToken& cancel;
+  CacheUse cache_use = CacheUse::automatic;
 };
 
 /// `segment.route` is pages, cached or staged. Returns when nothing is in flight any more.

@@ -6,12 +6,12 @@
 namespace gpu {
 
 PinnedSlot::~PinnedSlot() {
-  if (pool_) pool_->give_back(data_);
+  if (pool_) pool_->give_back(memory_, source_);
 }
 void PinnedSlot::abandon() {
-  if (pool_) pool_->lose_one();
+  if (pool_) pool_->lose_one(source_);
   pool_ = nullptr;
-  data_ = nullptr;
+  memory_ = {};
 }
 size_t PinnedSlot::size() const { return pool_->slot_bytes(); }
 
@@ -21,34 +21,44 @@ PinnedPool::PinnedPool(std::shared_ptr<const Runtime> runtime, size_t slot_bytes
       most_slots_(std::max<size_t>(cap_bytes / slot_bytes, 1)) {}
 
 PinnedPool::~PinnedPool() {
-  for (char* data : free_) runtime_->hip().hipHostFree(data);
+  for (const auto& memory : free_) runtime_->hip().hipHostFree(memory.data);
 }
 
-tl::expected<char*, hip::Error> PinnedPool::take() {
+// Allocates without the lock, which takes a while; the place is taken before.
+tl::expected<PinnedSlot::Memory, hip::Error> PinnedPool::take(dev_t source,
+                                                              std::unique_lock<std::mutex>& lock) {
+  auto used = in_use_.find(source);
+  if (source != 0 && used != in_use_.end() && used->second >= most_slots_ / 2)
+    return tl::unexpected(hip::kSuccess);
   if (!free_.empty()) {
-    char* data = free_.back();
+    PinnedSlot::Memory memory = free_.back();
     free_.pop_back();
-    return data;
+    in_use_[source]++;
+    return memory;
   }
-  if (made_ == most_slots_) return tl::unexpected(hip::kSuccess);
+  if (made_ >= most_slots_) return tl::unexpected(hip::kSuccess);
+  made_++;
+  in_use_[source]++;
+  const unsigned index = next_index_++;
+  lock.unlock();
   void* data = nullptr;
   hip::Error error = runtime_->hip().hipHostMalloc(&data, slot_bytes_, hip::kHostMallocPortable);
-  if (error != hip::kSuccess) {
-    runtime_->hip().hipGetLastError();
-    if (made_ > 0) most_slots_ = made_;
-    return tl::unexpected(error);
-  }
-  made_++;
-  return static_cast<char*>(data);
+  if (error != hip::kSuccess) runtime_->hip().hipGetLastError();
+  lock.lock();
+  if (error == hip::kSuccess) return PinnedSlot::Memory{static_cast<char*>(data), index};
+  made_--;
+  let_go(source);
+  if (made_ > 0) most_slots_ = made_;
+  return tl::unexpected(error);
 }
 
-tl::expected<PinnedSlot, hip::Error> PinnedPool::acquire(const std::function<bool()>& give_up) {
+tl::expected<PinnedSlot, hip::Error> PinnedPool::acquire(dev_t source, const std::function<bool()>& give_up) {
   constexpr auto kLook = std::chrono::milliseconds(20);
   std::unique_lock lock(mutex_);
   for (;;) {
-    auto data = take();
-    if (data) return PinnedSlot(this, *data);
-    if (made_ == 0) return tl::unexpected(data.error());
+    auto memory = take(source, lock);
+    if (memory) return PinnedSlot(this, *memory, source);
+    if (made_ == 0) return tl::unexpected(memory.error());
     if (give_up && give_up()) return tl::unexpected(hip::kSuccess);
     waiting_++;
     returned_.wait_for(lock, kLook);
@@ -56,28 +66,43 @@ tl::expected<PinnedSlot, hip::Error> PinnedPool::acquire(const std::function<boo
   }
 }
 
-std::optional<PinnedSlot> PinnedPool::try_acquire() {
-  std::lock_guard lock(mutex_);
+std::optional<PinnedSlot> PinnedPool::try_acquire(dev_t source) {
+  std::unique_lock lock(mutex_);
   if (waiting_ > 0 && free_.size() <= waiting_) return std::nullopt;
-  auto data = take();
-  if (!data) return std::nullopt;
-  return PinnedSlot(this, *data);
+  auto memory = take(source, lock);
+  if (!memory) return std::nullopt;
+  return PinnedSlot(this, *memory, source);
 }
 
-void PinnedPool::give_back(char* data) {
+void PinnedPool::let_go(dev_t source) {
+  auto it = in_use_.find(source);
+  if (--it->second == 0) in_use_.erase(it);
+}
+
+// Everybody is woken: who waits first may wait for another source's sake.
+void PinnedPool::give_back(PinnedSlot::Memory memory, dev_t source) {
+  bool waited_for;
   {
     std::lock_guard lock(mutex_);
-    free_.push_back(data);
+    free_.push_back(memory);
+    let_go(source);
+    waited_for = waiting_ > 0;
   }
-  returned_.notify_one();
+  if (waited_for) returned_.notify_all();
 }
 
-void PinnedPool::lose_one() {
+void PinnedPool::lose_one(dev_t source) {
   {
     std::lock_guard lock(mutex_);
     made_--;
+    let_go(source);
   }
-  returned_.notify_one();
+  returned_.notify_all();
+}
+
+size_t PinnedPool::most_slots() const {
+  std::lock_guard lock(mutex_);
+  return most_slots_;
 }
 
 size_t PinnedPool::pinned_bytes() const {

@@ -1,0 +1,63 @@
+#include "engine/small_io.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace engine {
+namespace {
+
+// Until all is read, the file ends, or an error.
+SmallResult read_fully(int fd, char* to, size_t length, uint64_t offset) {
+  SmallResult r;
+  while (r.bytes < length) {
+    ssize_t n = pread(fd, to + r.bytes, length - r.bytes, static_cast<off_t>(offset + r.bytes));
+    if (n == 0) break;
+    if (n > 0)
+      r.bytes += static_cast<uint64_t>(n);
+    else if (errno != EINTR) {
+      r.error = errno;
+      break;
+    }
+  }
+  return r;
+}
+
+}  // namespace
+
+std::optional<SmallResult> read_small_into_pages(const storage::File& file, char* to, size_t length,
+                                                 uint64_t offset) {
+  const int fd = file.buffered();
+  if (fd < 0) return std::nullopt;
+  SmallResult r = read_fully(fd, to, length, offset);
+  if (r.error == EFAULT && r.bytes == 0) return std::nullopt;
+  return r;
+}
+
+std::optional<SmallResult> read_small_into_device(const gpu::Runtime& runtime, SmallLanes& lanes,
+                                                  const storage::File& file, int device, char* to,
+                                                  size_t length, uint64_t offset) {
+  const int fd = file.buffered();
+  if (fd < 0) return std::nullopt;
+  auto lane = lanes.take();
+  if (!lane) return std::nullopt;
+  gpu::DeviceGuard guard(runtime, device);
+  if (guard.status() != hip::kSuccess) return std::nullopt;
+  auto stream = lane->stream(device);
+  if (!stream) return std::nullopt;
+  SmallResult r = read_fully(fd, lane->data(), length, offset);
+  if (r.bytes == 0) return r;
+  const auto& hip = runtime.hip();
+  r.hip_error = hip.hipMemcpyAsync(to, lane->data(), r.bytes, hip::kMemcpyHostToDevice, *stream);
+  if (hip::Error e = hip.hipStreamSynchronize(*stream); e != hip::kSuccess) {
+    lane->abandon();
+    if (r.hip_error == hip::kSuccess) r.hip_error = e;
+  }
+  if (r.hip_error != hip::kSuccess) {
+    r.bytes = 0;
+    r.error = r.hip_error == hip::kErrorOutOfMemory ? ENOMEM : EIO;
+  }
+  return r;
+}
+
+}  // namespace engine

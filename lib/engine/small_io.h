@@ -1,0 +1,30 @@
+// One small read, with as little around the system call as possible.
+#pragma once
+
+#include <optional>
+
+#include "engine/cancel.h"
+#include "engine/small_lanes.h"
+#include "gpu/memory.h"
+#include "storage/file.h"
+
+namespace engine {
+
+struct SmallResult {
+  uint64_t bytes = 0;
+  int error = 0;  ///< errno that ended the read early; 0 at end of file
+  hip::Error hip_error = hip::kSuccess;
+};
+
+/// Reads [offset, offset + length) through the page cache straight into memory that is pages. Nothing if the memory
+/// turns out not to be: then nothing has happened.
+std::optional<SmallResult> read_small_into_pages(const storage::File& file, char* to, size_t length,
+                                                 uint64_t offset);
+
+/// Reads `length` (at most kSmall) bytes by way of a lane's pinned memory into memory of a device. Nothing if no lane is
+/// to be had or the lane has no stream: then nothing has happened.
+std::optional<SmallResult> read_small_into_device(const gpu::Runtime& runtime, SmallLanes& lanes,
+                                                  const storage::File& file, int device, char* to,
+                                                  size_t length, uint64_t offset);
+
+}  // namespace engine

@@ -1,0 +1,47 @@
+#include "engine/small_lanes.h"
+
+#include <functional>
+#include <thread>
+
+namespace engine {
+namespace {
+
+constexpr size_t kSlotsToSpare = 8;
+
+}  // namespace
+
+tl::expected<hip::Stream, hip::Error> SmallLanes::Use::stream(int device) const {
+  const auto index = static_cast<size_t>(device);
+  if (index >= lane_->streams.size()) lane_->streams.resize(index + 1);
+  auto& stream = lane_->streams[index];
+  if (!stream) {
+    auto made = gpu::Stream::create(runtime_);
+    if (!made) return tl::unexpected(made.error());
+    stream.emplace(std::move(*made));
+  }
+  return stream->handle();
+}
+
+void SmallLanes::make() {
+  if (!pool_ || pool_->most_slots() < kSlotsToSpare) return;
+  auto slot = pool_->acquire();
+  if (!slot) return;
+  for (size_t at = 0; at + kSmall <= slot->size(); at += kSmall) {
+    lanes_.push_back(std::make_unique<Lane>());
+    lanes_.back()->data = slot->data() + at;
+  }
+  slot_.emplace(std::move(*slot));
+}
+
+std::optional<SmallLanes::Use> SmallLanes::take() {
+  std::call_once(once_, [this] { make(); });
+  const size_t first = std::hash<std::thread::id>()(std::this_thread::get_id());
+  for (size_t i = 0; i < lanes_.size(); i++) {
+    Lane& lane = *lanes_[(first + i) % lanes_.size()];
+    if (!lane.busy.load(std::memory_order_relaxed) && !lane.busy.exchange(true, std::memory_order_acquire))
+      return Use(&lane, runtime_);
+  }
+  return std::nullopt;
+}
+
+}  // namespace engine

@@ -1,0 +1,70 @@
+// Pinned memory and streams for small requests, as many as there are threads that need one: a small request takes no
+// lock that others take, allocates nothing and makes no stream.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "gpu/pinned_pool.h"
+#include "gpu/stream.h"
+
+namespace engine {
+
+/// What counts as a small request, in bytes.
+inline constexpr uint64_t kSmall = 64 * 1024;
+
+/// Thread-safe.
+class SmallLanes {
+  struct alignas(64) Lane {
+    std::atomic<bool> busy{false};
+    char* data = nullptr;
+    std::vector<std::optional<gpu::Stream>> streams;  // by device
+  };
+
+ public:
+  /// `pool`: one of its slots is taken with the first use, for good. Null: there are no lanes.
+  SmallLanes(std::shared_ptr<const gpu::Runtime> runtime, gpu::PinnedPool* pool)
+      : runtime_(std::move(runtime)), pool_(pool) {}
+  SmallLanes(const SmallLanes&) = delete;
+  SmallLanes& operator=(const SmallLanes&) = delete;
+
+  /// A lane that one thread has for itself.
+  class Use {
+   public:
+    Use(Use&& other) noexcept : lane_(std::exchange(other.lane_, nullptr)), runtime_(other.runtime_) {}
+    Use& operator=(Use&&) = delete;
+    ~Use() {
+      if (lane_) lane_->busy.store(false, std::memory_order_release);
+    }
+    /// kSmall bytes, pinned.
+    char* data() const { return lane_->data; }
+    /// The lane's stream on `device`, which must be the current one.
+    tl::expected<hip::Stream, hip::Error> stream(int device) const;
+    /// Nobody gets the lane any more, because a copy may still be using its memory.
+    void abandon() { lane_ = nullptr; }
+
+   private:
+    friend class SmallLanes;
+    Use(Lane* lane, const std::shared_ptr<const gpu::Runtime>& runtime) : lane_(lane), runtime_(runtime) {}
+    Lane* lane_;
+    const std::shared_ptr<const gpu::Runtime>& runtime_;
+  };
+
+  /// A free lane, if possible the one that this thread had last. Nothing if all are in use or there are none: pools of a
+  /// few slots have none to spare.
+  std::optional<Use> take();
+
+ private:
+  void make();
+
+  const std::shared_ptr<const gpu::Runtime> runtime_;
+  gpu::PinnedPool* const pool_;
+  std::once_flag once_;
+  std::optional<gpu::PinnedSlot> slot_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace engine

@@ -1,0 +1,138 @@
+// Which way the engine's chunks and small requests go, and that many threads make no difference to the bytes.
+#include <sys/stat.h>
+
+#include "engine_fixture.h"
+#include "storage/page_cache.h"
+
+namespace {
+
+using namespace engine_test;
+
+class EnginePaths : public Engine {
+ protected:
+  static engine::Config only_staged() {
+    engine::Config config;
+    config.routes = *engine::RouteSet::parse("staged");
+    return config;
+  }
+  // Every second MiB of the file is in the page cache.
+  void half_cached(uint64_t size) {
+    drop_cache();
+    posix_fadvise(file_fd_, 0, 0, POSIX_FADV_RANDOM);
+    std::vector<char> bytes(kMiB);
+    for (uint64_t at = 0; at < size; at += 2 * kMiB)
+      ASSERT_GT(pread(file_fd_, bytes.data(), kMiB, static_cast<off_t>(at)), 0);
+  }
+  uint64_t cached_pages(uint64_t size) const {
+    auto r = storage::residency(file_fd_, 0, size);
+    return r ? r->cached_pages : 0;
+  }
+};
+
+TEST_F(EnginePaths, ReadsTheSameBytesWithManyThreads) {
+  for (unsigned threads : {1u, 2u, 7u}) {
+    engine::Config config = only_staged();
+    config.copy_threads = threads;
+    config.slot_bytes = 512 * 1024;
+    make(config);
+    read_random_extents(25, 50 + threads);
+  }
+}
+
+TEST_F(EnginePaths, ReadsAFileThatIsHalfInThePageCache) {
+  const auto bytes = pattern(24 * kMiB + 321, 61);
+  fill_file(bytes);
+  make(only_staged());
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  half_cached(bytes.size());
+  const uint64_t before = cached_pages(bytes.size());
+  if (before == 0 || before * 4096 >= bytes.size())
+    GTEST_SKIP() << "the page cache could not be half filled here";
+  Outcome o = run(Direction::read, *file, memory, 0, 0, bytes.size());
+  EXPECT_EQ(o.bytes, bytes.size());
+  EXPECT_EQ(contents(memory), bytes);
+  // What was not cached went around the cache, but for the last partial block.
+  EXPECT_LT(cached_pages(bytes.size()) - before, 2 * kMiB / 4096);
+}
+
+TEST_F(EnginePaths, NeverMissesDirtyPages) {
+  auto bytes = pattern(16 * kMiB, 62);
+  fill_file(bytes);
+  make(only_staged());
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  for (uint64_t at : {uint64_t{0}, 5 * kMiB + 17, 16 * kMiB - 3}) {
+    drop_cache();
+    bytes[at] ^= 0x55;
+    ASSERT_EQ(pwrite(file_fd_, &bytes[at], 1, static_cast<off_t>(at)), 1);
+    ASSERT_EQ(run(Direction::read, *file, memory, 0, 0, bytes.size()).bytes, bytes.size());
+    ASSERT_EQ(contents(memory), bytes);
+  }
+}
+
+TEST_F(EnginePaths, KeepsInTheCacheWhatIsToBeKept) {
+  const auto bytes = pattern(12 * kMiB, 63);
+  fill_file(bytes);
+  engine::Config config = only_staged();
+  config.cache_use = engine::CacheUse::keep;
+  make(config);
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  drop_cache();
+  if (cached_pages(bytes.size()) != 0) GTEST_SKIP() << "the page cache could not be emptied here";
+  ASSERT_EQ(run(Direction::read, *file, memory, 0, 0, bytes.size()).bytes, bytes.size());
+  EXPECT_EQ(contents(memory), bytes);
+  EXPECT_EQ(cached_pages(bytes.size()), bytes.size() / 4096);
+}
+
+TEST_F(EnginePaths, LeavesNothingInTheCacheOfWhatIsReadOnce) {
+  const auto bytes = pattern(4 * kMiB + 100, 64);
+  fill_file(bytes);
+  engine::Config config = only_staged();
+  config.cache_use = engine::CacheUse::once;
+  make(config);
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  for (auto [offset, length] : {std::pair<uint64_t, uint64_t>{0, bytes.size()}, {kMiB + 3, 5000}}) {
+    drop_cache();
+    if (cached_pages(bytes.size()) != 0) GTEST_SKIP() << "the page cache could not be emptied here";
+    ASSERT_EQ(run(Direction::read, *file, memory, 0, offset, length).bytes, length);
+    EXPECT_EQ(cached_pages(bytes.size()), 0u) << length << " bytes at " << offset;
+  }
+}
+
+TEST_F(EnginePaths, ReadsSmallExtentsFromManyThreadsAtOnce) {
+  const auto bytes = pattern(4 * kMiB, 65);
+  fill_file(bytes);
+  make();
+  auto file = open_file(O_RDONLY);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  std::vector<gpu::Memory> memories;
+  for (int t = 0; t < 8; t++) memories.push_back(device(64 * 1024));
+  for (int t = 0; t < 8; t++)
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(static_cast<uint64_t>(t));
+      for (int i = 0; i < 200; i++) {
+        uint64_t length = 1 + random() % memories[t].length, offset = random() % (bytes.size() - length);
+        Outcome o = run(Direction::read, *file, memories[t], 0, offset, length);
+        if (o.bytes != length || memcmp(contents(memories[t]).data(), &bytes[offset], length) != 0) wrong++;
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(EnginePaths, SaysWithoutCachestatWhatIsCached) {
+  const auto bytes = pattern(2 * kMiB, 66);
+  fill_file(bytes);
+  drop_cache();
+  if (cached_pages(bytes.size()) != 0) GTEST_SKIP() << "the page cache could not be emptied here";
+  EXPECT_TRUE(storage::probe_residency(file_fd_, 0, kMiB).none());
+  std::vector<char> got(bytes.size());
+  ASSERT_EQ(pread(file_fd_, got.data(), got.size(), 0), static_cast<ssize_t>(got.size()));
+  EXPECT_TRUE(storage::probe_residency(file_fd_, 0, kMiB).all());
+}
+
+}  // namespace

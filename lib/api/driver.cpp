@@ -77,7 +77,7 @@ std::shared_ptr<const gpu::Runtime> Driver::runtime() {
 
 std::shared_ptr<engine::Engine> Driver::engine() {
   {
-    std::lock_guard lock(engine_mutex_);
+    std::shared_lock lock(engine_mutex_);
     if (engine_) return engine_;
   }
   auto chosen = runtime();

@@ -6,13 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/executor.h"
 #include "hipfile.h"
 #include "parameters.h"
+#include "sharded_mutex.h"
 #include "stats.h"
 
 namespace api {
@@ -137,13 +137,13 @@ class Driver {
   void count(const Transfer& transfer, const engine::Outcome& outcome, uint64_t microseconds);
 
   std::atomic<int64_t> count_{0};
-  mutable std::shared_mutex mutex_;  ///< guards what follows
+  mutable ShardedMutex mutex_;  ///< guards what follows
   Parameters parameters_;
   std::map<hipFileHandle_t, std::shared_ptr<RegisteredFile>> files_;
   std::map<const void*, std::shared_ptr<RegisteredBuffer>> buffers_;
   uintptr_t last_handle_ = 0x1000;  ///< handles are numbers that never come again, so a stale one is noticed
   std::vector<std::function<void()>> on_close_;
-  std::mutex engine_mutex_;  ///< guards what follows
+  ShardedMutex engine_mutex_;  ///< guards what follows
   bool runtime_chosen_ = false;
   std::shared_ptr<const gpu::Runtime> runtime_;
   std::shared_ptr<engine::Engine> engine_;

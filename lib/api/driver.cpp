@@ -144,6 +144,8 @@ hipFileError_t Driver::close() {
     callbacks = on_close_;
   }
   for (auto& f : callbacks) f();
+  std::shared_lock lock(engine_mutex_);
+  if (engine_) engine_->drop_windows();
   return success();
 }
 

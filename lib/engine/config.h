@@ -22,6 +22,7 @@ struct Config {
   bool io_uring = true;                   ///< false: threads instead
   unsigned copy_threads = 0;  ///< that copy at the same time for one request; 0: by the number of CPUs
   CacheUse cache_use = CacheUse::automatic;
+  bool windows_on_any_runtime = false;  ///< device reads of the page cache also where not measured, for tests
   size_t window_bytes = 0;  ///< cap of file pages that stay mapped for the device; 0: an eighth of the memory
   bool peer_on_any_file_system = false;  ///< try peer DMA whatever the file system
 };

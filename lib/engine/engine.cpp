@@ -12,6 +12,7 @@
 #include "engine/small_io.h"
 #include "engine/small_reads.h"
 #include "engine/transfer.h"
+#include "engine/window_transfer.h"
 
 namespace engine {
 namespace {
@@ -30,6 +31,13 @@ unsigned copy_threads(const Config& config) {
   return std::clamp(std::thread::hardware_concurrency(), 1u, kMostCopyThreads) - 1;
 }
 
+// Only where it is measured to be safe and faster: AMD's driver stalls for a second on registering a file's pages.
+uint64_t window_budget(const gpu::Runtime* runtime, const Config& config) {
+  if (!runtime || (runtime->kind() != gpu::RuntimeKind::cuda && !config.windows_on_any_runtime)) return 0;
+  if (config.window_bytes > 0) return config.window_bytes;
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 8;
+}
+
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config)
@@ -39,6 +47,7 @@ Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config
                      : nullptr),
       lanes_(runtime_, config_.depth, config_.io_uring),
       small_lanes_(runtime_, pool_.get()),
+      windows_(runtime_, window_budget(runtime_.get(), config_)),
       team_(copy_threads(config_)) {}
 
 Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& failed_now) const {
@@ -56,12 +65,18 @@ Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& fai
   s.memory_align = facts.memory_align;
   s.runtime_has_ais = runtime_ && runtime_->has_ais();
   s.allowed = config_.routes & r.routes;
+  s.windows = windows_wanted(r, done, failed_now);
   Failures failures = failures_of(r);
   s.peer_failed_before = failures.peer;
   s.direct_failed_before = failures.direct;
   s.failed_now = failed_now;
   if (!runtime_) s.allowed.remove(Route::staged);
   return s;
+}
+
+bool Engine::windows_wanted(const Request& r, uint64_t done, const RouteSet& failed_now) const {
+  return r.direction == Direction::read && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device &&
+         !failed_now.has(Route::cached) && windows_.worth_it(*r.file, r.file_offset + done, r.length - done);
 }
 
 Plan Engine::explain(const Request& request) const { return plan(situation(request, 0, {})); }
@@ -83,7 +98,7 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
   Outcome outcome;
   RouteSet failed_now;
   std::array<uint64_t, kRoutes> by_route{};
-  bool first = true;
+  bool first = true, used_windows = false;
   for (bool again = true; again;) {
     again = false;
     Plan p = plan(situation(r, outcome.bytes, failed_now));
@@ -112,8 +127,11 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
                             cancel,
                             config_.cache_use};
     for (const Segment& segment : p.segments) {
-      SegmentResult done =
-          segment.route == Route::peer ? run_peer(context, segment) : run_transfer(context, segment);
+      const bool by_window = segment.route == Route::cached && !r.memory.pages;
+      used_windows |= by_window;
+      SegmentResult done = segment.route == Route::peer ? run_peer(context, segment)
+                           : by_window                  ? run_windows(context, segment, windows_)
+                                                        : run_transfer(context, segment);
       outcome.bytes += done.done;
       outcome.error = done.error;
       if (done.hip_error != hip::kSuccess) outcome.hip_error = done.hip_error;
@@ -130,6 +148,8 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
     }
   }
   lanes_.give_back(std::move(lane));
+  if (!r.memory.pages && !used_windows && by_route[static_cast<size_t>(Route::cached)] == outcome.bytes)
+    windows_.count(*r.file, r.file_offset, outcome.bytes);
   auto most = std::max_element(by_route.begin(), by_route.end());
   if (*most > 0) outcome.route = static_cast<Route>(most - by_route.begin());
   if (outcome.route == Route::peer) outcome.reason = Reason::none;

@@ -9,6 +9,7 @@
 
 #include "engine/cancel.h"
 #include "engine/config.h"
+#include "engine/file_windows.h"
 #include "engine/lane_pool.h"
 #include "engine/plan.h"
 #include "engine/small_lanes.h"
@@ -59,12 +60,17 @@ class Engine {
   std::shared_ptr<const gpu::Runtime> shared_runtime() const { return runtime_; }
   const Config& config() const { return config_; }
   storage::MountTable& mounts() { return mounts_; }
+  /// Lets go of files that are kept mapped for devices.
+  void drop_windows() { windows_.drop_all(); }
+  /// Bytes of files that are kept mapped for devices.
+  uint64_t window_bytes() const { return windows_.bytes(); }
   /// Bytes pinned for staging now.
   size_t pinned_bytes() const { return pool_ ? pool_->pinned_bytes() : 0; }
 
  private:
   using FileKey = std::tuple<dev_t, ino_t, int64_t, int>;  ///< device, inode, time of birth, HIP device
   static FileKey key_of(const Request& request);
+  bool windows_wanted(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
   std::optional<Reason> small_read_reason(const Request& request) const;
@@ -84,6 +90,7 @@ class Engine {
   std::unique_ptr<gpu::PinnedPool> pool_;
   LanePool lanes_;
   SmallLanes small_lanes_;
+  mutable FileWindows windows_;
   Team team_;
   std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock
   mutable std::mutex failures_mutex_;

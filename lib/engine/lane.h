@@ -16,6 +16,8 @@ class Lane {
   Lane(std::shared_ptr<const gpu::Runtime> runtime, unsigned depth, bool io_uring)
       : runtime_(std::move(runtime)), depth_(depth), io_uring_(io_uring) {}
 
+  const std::shared_ptr<const gpu::Runtime>& runtime() const { return runtime_; }
+
   /// Made when first asked for: copies from the page cache need none.
   IoQueue& queue() {
     if (!queue_ && io_uring_) queue_ = make_uring_queue(depth_);

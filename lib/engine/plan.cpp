@@ -75,9 +75,11 @@ Reason refuse_staged(const Situation& s) {
   return known_to_runtime ? Reason::none : Reason::imported_memory;
 }
 
-// Through the page cache straight into the memory; only where the CPU can address it.
+// From the page cache straight into the memory: by the CPU where it can address it, by the device where it can read the
+// page cache.
 Reason refuse_cached(const Situation& s) {
   if (Reason r = switched_off(s, Route::cached); r != Reason::none) return r;
+  if (s.windows && s.memory == gpu::MemoryKind::device && s.direction == Direction::read) return Reason::none;
   return s.memory_is_pages ? Reason::none : Reason::not_pages;
 }
 

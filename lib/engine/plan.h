@@ -27,6 +27,7 @@ struct Situation {
   uint32_t offset_align = 0;  ///< 0: no direct I/O
   uint32_t memory_align = 0;
   bool runtime_has_ais = false;
+  bool windows = false;  ///< the device can read the page cache itself, and it is worth it
   RouteSet allowed = RouteSet::all();
   bool peer_failed_before = false;    ///< on this file
   bool direct_failed_before = false;  ///< direct I/O was refused on this file

@@ -54,6 +54,8 @@ namespace gpu {
   X(hipExternalMemoryGetMappedBuffer, (void**, hip::ExternalMemory, const hip::ExternalMemoryBufferDesc*)) \
   X(hipDestroyExternalMemory, (hip::ExternalMemory))                                                       \
   X(hipMemGetHandleForAddressRange, (void*, void*, size_t, int, unsigned long long))                       \
+  X(hipHostRegister, (void*, size_t, unsigned))                                                            \
+  X(hipHostUnregister, (void*))                                                                            \
   X(hipAmdFileRead, (hip::AmdFileHandle, void*, uint64_t, int64_t, uint64_t*, int32_t*))                   \
   X(hipAmdFileWrite, (hip::AmdFileHandle, void*, uint64_t, int64_t, uint64_t*, int32_t*))
 

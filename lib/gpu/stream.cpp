@@ -14,10 +14,10 @@ Stream::~Stream() {
   if (handle_) runtime_->hip().hipStreamDestroy(handle_);
 }
 
-tl::expected<Event, hip::Error> Event::create(std::shared_ptr<const Runtime> runtime) {
+tl::expected<Event, hip::Error> Event::create(std::shared_ptr<const Runtime> runtime, Wait wait) {
   hip::Event handle = nullptr;
-  if (hip::Error e = runtime->hip().hipEventCreateWithFlags(&handle, hip::kEventDisableTiming);
-      e != hip::kSuccess)
+  const unsigned flags = hip::kEventDisableTiming | (wait == Wait::asleep ? hip::kEventBlockingSync : 0);
+  if (hip::Error e = runtime->hip().hipEventCreateWithFlags(&handle, flags); e != hip::kSuccess)
     return tl::unexpected(e);
   return Event(std::move(runtime), handle);
 }

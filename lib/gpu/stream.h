@@ -26,7 +26,10 @@ class Stream {
 
 class Event {
  public:
-  static tl::expected<Event, hip::Error> create(std::shared_ptr<const Runtime> runtime);
+  /// How synchronize() waits: awake, which is the fastest, or asleep.
+  enum class Wait { awake, asleep };
+  static tl::expected<Event, hip::Error> create(std::shared_ptr<const Runtime> runtime,
+                                                Wait wait = Wait::awake);
   Event(Event&& other) noexcept
       : runtime_(std::move(other.runtime_)), handle_(std::exchange(other.handle_, nullptr)) {}
   Event& operator=(Event&&) = delete;

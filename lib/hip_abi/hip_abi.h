@@ -55,7 +55,10 @@ enum DeviceAttribute : int {
 };
 
 inline constexpr unsigned kHostMallocPortable = 1;
+inline constexpr unsigned kHostRegisterPortable = 1;
+inline constexpr unsigned kHostRegisterReadOnly = 8;  ///< from HIP 5.7 on; another meaning before
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kInvalidDeviceId = -2;
 inline constexpr unsigned kMallocSignalMemory = 2;

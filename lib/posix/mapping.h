@@ -32,6 +32,12 @@ class Mapping {
     if (p == MAP_FAILED) return last_failure("map " + std::to_string(size) + " bytes");
     return Mapping(p, size);
   }
+  /// Shared, readable only. `offset` must be page-aligned.
+  static Result<Mapping> shared_read_only(int fd, size_t size, off_t offset) {
+    void* p = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, offset);
+    if (p == MAP_FAILED) return last_failure("map " + std::to_string(size) + " bytes");
+    return Mapping(p, size);
+  }
   /// Private zero pages.
   static Result<Mapping> anonymous(size_t size) {
     void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,0 +1,180 @@
+// Parts of files that stay mapped for the device, over the software runtime.
+#include "engine/file_windows.h"
+
+#include <sys/stat.h>
+
+#include "engine_fixture.h"
+
+namespace {
+
+using namespace engine_test;
+using engine::FileWindows;
+
+constexpr uint64_t kWindow = FileWindows::kWindow;
+
+class Windows : public Engine {
+ protected:
+  void SetUp() override {
+    Engine::SetUp();
+    config_.windows_on_any_runtime = true;
+    config_.window_bytes = 4 * kWindow;
+    config_.routes = *engine::RouteSet::parse("staged,cached");
+    make(config_);
+  }
+  // A file that nobody has open for writing, changed a while ago.
+  std::shared_ptr<const storage::File> quiet_file(const std::vector<char>& bytes) {
+    fill_file(bytes);
+    close(file_fd_);
+    file_fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    return open_file(O_RDONLY);
+  }
+  gpu::Memory not_pages(uint64_t size) {
+    gpu::Memory memory = device(size);
+    memory.pages = false;
+    return memory;
+  }
+  Outcome read_all(const storage::File& file, const gpu::Memory& memory) {
+    return run(Direction::read, file, memory, 0, 0, memory.length);
+  }
+  void rewrite(uint64_t at, char byte) const {
+    posix::Fd fd(open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(pwrite(fd.get(), &byte, 1, static_cast<off_t>(at)), 1);
+  }
+  engine::Config config_;
+};
+
+TEST_F(Windows, AreOpenedByTheSecondReadAndServeTheThird) {
+  const auto bytes = pattern(kWindow + 3 * kMiB + 5, 71);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  EXPECT_EQ(read_all(*file, memory).bytes, bytes.size());
+  EXPECT_EQ(engine_->window_bytes(), 0u);
+  for (int again = 0; again < 2; again++) {
+    fill(memory, marker(memory.length));
+    Outcome o = read_all(*file, memory);
+    EXPECT_EQ(o.bytes, bytes.size());
+    EXPECT_EQ(o.route, Route::cached);
+    EXPECT_EQ(engine_->window_bytes(), bytes.size());
+    EXPECT_EQ(contents(memory), bytes);
+  }
+  engine_->drop_windows();
+  EXPECT_EQ(engine_->window_bytes(), 0u);
+}
+
+TEST_F(Windows, ServeAnyPartOfTheFile) {
+  const auto bytes = pattern(kWindow + 3 * kMiB, 72);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 2; i++) read_all(*file, memory);
+  ASSERT_EQ(engine_->window_bytes(), bytes.size());
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 20; i++) {
+    const uint64_t length = kMiB + random() % (8 * kMiB);
+    const uint64_t offset = i == 0 ? kWindow - kMiB : random() % bytes.size();
+    fill(memory, marker(memory.length));
+    Outcome o = run(Direction::read, *file, memory, 0, offset, std::min(length, memory.length));
+    const uint64_t expected = std::min(std::min(length, memory.length), bytes.size() - offset);
+    ASSERT_EQ(o.bytes, expected);
+    auto got = contents(memory);
+    ASSERT_EQ(memcmp(got.data(), &bytes[offset], expected), 0);
+    ASSERT_EQ(got[expected], kMarker);
+  }
+}
+
+TEST_F(Windows, AreDroppedWhenTheFileChanges) {
+  auto bytes = pattern(8 * kMiB, 73);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 2; i++) read_all(*file, memory);
+  ASSERT_EQ(engine_->window_bytes(), bytes.size());
+  bytes[5000] ^= 1;
+  rewrite(5000, bytes[5000]);
+  EXPECT_EQ(read_all(*file, memory).bytes, bytes.size());
+  EXPECT_EQ(contents(memory), bytes);
+  EXPECT_EQ(engine_->window_bytes(), 0u);
+}
+
+TEST_F(Windows, DoNotServeWhatAShorterFileHasLost) {
+  const auto bytes = pattern(8 * kMiB, 74);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 2; i++) read_all(*file, memory);
+  ASSERT_EQ(truncate(path_.c_str(), 3 * kMiB + 1), 0);
+  Outcome o = read_all(*file, memory);
+  EXPECT_EQ(o.error, 0);
+  EXPECT_EQ(o.bytes, 3 * kMiB + 1);
+}
+
+TEST_F(Windows, AreNotOpenedWhileSomebodyMayWrite) {
+  const auto bytes = pattern(8 * kMiB, 75);
+  auto file = quiet_file(bytes);
+  posix::Fd writer(open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(read_all(*file, memory).bytes, bytes.size());
+    EXPECT_EQ(engine_->window_bytes(), 0u);
+  }
+}
+
+TEST_F(Windows, StayWithinTheirBudget) {
+  config_.window_bytes = kWindow;
+  make(config_);
+  const auto bytes = pattern(2 * kWindow, 76);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(read_all(*file, memory).bytes, bytes.size());
+    EXPECT_LE(engine_->window_bytes(), config_.window_bytes);
+  }
+  EXPECT_EQ(contents(memory), bytes);
+}
+
+TEST_F(Windows, GoWhenTheyAreNotUsed) {
+  const auto bytes = pattern(8 * kMiB, 77);
+  auto file = quiet_file(bytes);
+  FileWindows windows(runtime(), 4 * kWindow, std::chrono::milliseconds(100));
+  windows.count(*file, 0, bytes.size());
+  ASSERT_TRUE(windows.worth_it(*file, 0, bytes.size()));
+  ASSERT_TRUE(windows.get(*file, 0));
+  EXPECT_EQ(windows.bytes(), bytes.size());
+  for (int i = 0; i < 100 && windows.bytes() > 0; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(windows.bytes(), 0u);
+}
+
+TEST_F(Windows, GoWithTheFilesLastName) {
+  const auto bytes = pattern(8 * kMiB, 78);
+  auto file = quiet_file(bytes);
+  FileWindows windows(runtime(), 4 * kWindow, std::chrono::milliseconds(600));
+  windows.count(*file, 0, bytes.size());
+  ASSERT_TRUE(windows.get(*file, 0));
+  unlink(path_.c_str());
+  for (int i = 0; i < 20 && windows.bytes() > 0; i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(windows.bytes(), 0u);
+}
+
+TEST_F(Windows, WhoseCopyFailsLeaveTheReadToAnotherRoute) {
+  const auto bytes = pattern(8 * kMiB, 79);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 2; i++) read_all(*file, memory);
+  plan_faults("hipMemcpyAsync:1");
+  Outcome o = read_all(*file, memory);
+  EXPECT_EQ(o.error, 0);
+  EXPECT_EQ(o.bytes, bytes.size());
+  EXPECT_EQ(contents(memory), bytes);
+}
+
+TEST_F(Windows, AreOffWhereTheRuntimeIsNotKnownToGainByThem) {
+  config_.windows_on_any_runtime = false;
+  make(config_);
+  const auto bytes = pattern(8 * kMiB, 80);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  for (int i = 0; i < 3; i++) read_all(*file, memory);
+  EXPECT_EQ(engine_->window_bytes(), 0u);
+}
+
+}  // namespace

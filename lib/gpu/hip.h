@@ -53,6 +53,11 @@ namespace gpu {
   X(hipImportExternalMemory, (hip::ExternalMemory*, const hip::ExternalMemoryHandleDesc*))                 \
   X(hipExternalMemoryGetMappedBuffer, (void**, hip::ExternalMemory, const hip::ExternalMemoryBufferDesc*)) \
   X(hipDestroyExternalMemory, (hip::ExternalMemory))                                                       \
+  X(hipModuleLoadData, (hip::Module*, const void*))                                                        \
+  X(hipModuleUnload, (hip::Module))                                                                        \
+  X(hipModuleGetFunction, (hip::Function*, hip::Module, const char*))                                      \
+  X(hipModuleLaunchKernel, (hip::Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
+                            unsigned, hip::Stream, void**, void**))                                        \
   X(hipMemGetHandleForAddressRange, (void*, void*, size_t, int, unsigned long long))                       \
   X(hipHostRegister, (void*, size_t, unsigned))                                                            \
   X(hipHostUnregister, (void*))                                                                            \

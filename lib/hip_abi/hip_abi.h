@@ -69,6 +69,8 @@ enum StreamWaitValue : unsigned { kWaitGte = 0, kWaitEq = 1, kWaitAnd = 2, kWait
 
 using Stream = struct ihipStream_t*;
 using Event = struct ihipEvent_t*;
+using Module = struct ihipModule_t*;
+using Function = struct ihipModuleSymbol_t*;
 using ExternalMemory = void*;
 using Device = int;
 

@@ -13,6 +13,7 @@
 #include "engine/small_reads.h"
 #include "engine/transfer.h"
 #include "engine/window_transfer.h"
+#include "kernels/code_objects.h"
 
 namespace engine {
 namespace {
@@ -38,6 +39,14 @@ uint64_t window_budget(const gpu::Runtime* runtime, const Config& config) {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 8;
 }
 
+// The software runtime runs no device code.
+std::unique_ptr<kernels::PerDevice> kernels_for(const gpu::Runtime* runtime) {
+  const auto functions = runtime ? kernels::Functions::from(runtime->hip()) : kernels::Functions();
+  if (!functions.complete() || runtime->kind() == gpu::RuntimeKind::software) return nullptr;
+  const auto image = runtime->kind() == gpu::RuntimeKind::cuda ? kernels::ptx() : kernels::amdgpu_bundle();
+  return image.empty() ? nullptr : std::make_unique<kernels::PerDevice>(functions, image);
+}
+
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config)
@@ -47,6 +56,7 @@ Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config
                      : nullptr),
       lanes_(runtime_, config_.depth, config_.io_uring),
       small_lanes_(runtime_, pool_.get()),
+      kernels_(kernels_for(runtime_.get())),
       windows_(runtime_, window_budget(runtime_.get(), config_)),
       team_(copy_threads(config_)) {}
 
@@ -183,7 +193,7 @@ std::optional<Outcome> Engine::run_small(const Request& r) {
 std::optional<Reason> Engine::small_read_reason(const Request& r) const {
   if (r.direction != Direction::read || r.length == 0 || r.length > kSmallRead) return std::nullopt;
   if (r.file->facts().kind != storage::FileKind::regular) return std::nullopt;
-  if (!r.memory.pages && config_.slot_bytes < kSmallRead) return std::nullopt;
+  if (!r.memory.pages && config_.slot_bytes < 2 * kSmallRead) return std::nullopt;
   Plan p = plan(situation(r, 0, {}));
   if (p.segments.size() != 1 || (p.route() != Route::cached && p.route() != Route::staged))
     return std::nullopt;
@@ -215,7 +225,7 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
                        static_cast<uint32_t>(readable_length(r)), 0, hip::kSuccess});
     }
     auto lane = lanes_.borrow();
-    run_small_reads(*lane, runtime_.get(), pool_.get(), pages, device, reads);
+    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get()}, pages, device, reads);
     lanes_.give_back(std::move(lane));
     for (size_t n = 0; n < indices.size(); n++) {
       Outcome& outcome = outcomes[indices[n]];

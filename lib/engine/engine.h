@@ -15,6 +15,7 @@
 #include "engine/small_lanes.h"
 #include "engine/team.h"
 #include "gpu/pinned_pool.h"
+#include "kernels/launch.h"
 
 namespace engine {
 
@@ -90,6 +91,7 @@ class Engine {
   std::unique_ptr<gpu::PinnedPool> pool_;
   LanePool lanes_;
   SmallLanes small_lanes_;
+  std::unique_ptr<kernels::PerDevice> kernels_;  ///< null where there are none
   mutable FileWindows windows_;
   Team team_;
   std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock

@@ -2,6 +2,7 @@
 // Lanes are kept and used again, because making them is slow.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,7 +21,7 @@ class Lane {
 
   /// Made when first asked for: copies from the page cache need none.
   IoQueue& queue() {
-    if (!queue_ && io_uring_) queue_ = make_uring_queue(depth_);
+    if (!queue_ && io_uring_) queue_ = make_uring_queue(std::max(depth_, kRingEntries));
     if (!queue_) queue_ = make_thread_queue(depth_);
     return *queue_;
   }
@@ -53,6 +54,7 @@ class Lane {
 
  private:
   std::shared_ptr<const gpu::Runtime> runtime_;
+  static constexpr unsigned kRingEntries = 64;  ///< of small reads that share a submission
   const unsigned depth_;
   const bool io_uring_;
   std::unique_ptr<IoQueue> queue_;

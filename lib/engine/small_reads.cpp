@@ -6,72 +6,129 @@
 namespace engine {
 namespace {
 
+constexpr size_t kGranule = 16;      // what the kernel moves at once
+constexpr size_t kWorthALaunch = 4;  // copies; a launch costs about as much as two
+
 // Reads all of `reads`, each into its place; `place` says where.
 template <typename Place>
 void read_files(IoQueue& queue, std::span<SmallRead> reads, Place place) {
-  for (size_t i = 0; i < reads.size(); i++)
-    queue.submit({true, reads[i].file->buffered(), place(i), reads[i].length, reads[i].file_offset, i});
-  for (size_t i = 0; i < reads.size(); i++) {
+  size_t submitted = 0;
+  for (size_t ended = 0; ended < reads.size(); ended++) {
+    for (; submitted < reads.size() && submitted - ended < queue.depth(); submitted++) {
+      SmallRead& read = reads[submitted];
+      queue.submit({true, read.file->buffered(), place(submitted), read.length, read.file_offset, submitted});
+    }
     IoCompletion done = queue.wait();
     reads[done.tag].result = done.result;
   }
 }
 
-void copy_to_device(Lane& lane, const gpu::Runtime& runtime, int device, std::span<SmallRead> reads,
-                    gpu::PinnedSlot& slot) {
+// What was read, joined where both ends follow each other.
+std::vector<kernels::Segment> segments_of(std::span<const SmallRead> reads, const SlotLayout& layout,
+                                          const char* slot) {
+  std::vector<kernels::Segment> segments;
+  for (size_t i = 0; i < reads.size(); i++) {
+    if (reads[i].result <= 0) continue;
+    const char* source = slot + layout.at[i];
+    const auto length = static_cast<uint64_t>(reads[i].result);
+    if (!segments.empty()) {
+      kernels::Segment& last = segments.back();
+      if (static_cast<const char*>(last.source) + last.length == source &&
+          static_cast<char*>(last.destination) + last.length == reads[i].address) {
+        last.length += length;
+        continue;
+      }
+    }
+    segments.push_back({source, reads[i].address, length});
+  }
+  return segments;
+}
+
+hip::Error copy_one_by_one(const gpu::Runtime& runtime, std::span<const kernels::Segment> segments,
+                           hip::Stream stream) {
+  for (const auto& s : segments)
+    if (hip::Error e =
+            runtime.hip().hipMemcpyAsync(s.destination, s.source, s.length, hip::kMemcpyHostToDevice, stream);
+        e != hip::kSuccess)
+      return e;
+  return hip::kSuccess;
+}
+
+hip::Error copy(const SmallReadContext& c, int device, std::span<const kernels::Segment> segments, char* list,
+                hip::Stream stream) {
+  if (segments.size() >= kWorthALaunch && c.kernels)
+    if (auto kernels = c.kernels->of(device)) {
+      auto* pinned = reinterpret_cast<kernels::Segment*>(list);
+      std::copy(segments.begin(), segments.end(), pinned);
+      if ((*kernels)->copy({pinned, segments.size()}, stream) == hip::kSuccess) return hip::kSuccess;
+      c.runtime->hip().hipGetLastError();
+    }
+  return copy_one_by_one(*c.runtime, segments, stream);
+}
+
+void copy_to_device(const SmallReadContext& c, int device, std::span<SmallRead> reads,
+                    const SlotLayout& layout, gpu::PinnedSlot& slot) {
   auto fail_all = [&](hip::Error e) {
     for (auto& read : reads) {
       read.hip_error = e;
       read.result = -EIO;
     }
   };
-  auto stream = lane.stream(device);
+  auto stream = c.lane.stream(device);
   if (!stream) return fail_all(stream.error());
-  for (size_t i = 0; i < reads.size(); i++) {
-    SmallRead& read = reads[i];
-    if (read.result <= 0) continue;
-    read.hip_error = runtime.hip().hipMemcpyAsync(read.address, slot.data() + i * kSmallRead,
-                                                  static_cast<size_t>(read.result), hip::kMemcpyHostToDevice,
-                                                  (*stream)->handle());
-    if (read.hip_error != hip::kSuccess) read.result = -EIO;
-  }
-  if (hip::Error e = runtime.hip().hipStreamSynchronize((*stream)->handle()); e != hip::kSuccess) {
+  const auto segments = segments_of(reads, layout, slot.data());
+  hip::Error error = copy(c, device, segments, slot.data() + layout.segments_at, (*stream)->handle());
+  if (hip::Error e = c.runtime->hip().hipStreamSynchronize((*stream)->handle()); e != hip::kSuccess) {
     slot.abandon();
-    fail_all(e);
+    if (error == hip::kSuccess) error = e;
   }
+  if (error != hip::kSuccess) fail_all(error);
 }
 
 }  // namespace
 
-void run_small_reads(Lane& lane, const gpu::Runtime* runtime, gpu::PinnedPool* pool, bool memory_is_pages,
-                     int device, std::span<SmallRead> reads) {
-  IoQueue& queue = lane.queue();
-  size_t at_once = queue.depth();
-  std::optional<gpu::DeviceGuard> guard;
-  std::optional<gpu::PinnedSlot> slot;
-  if (!memory_is_pages) {
-    guard.emplace(*runtime, device);
-    auto acquired = guard->status() == hip::kSuccess ? pool->acquire() : tl::unexpected(guard->status());
-    if (!acquired) {
-      for (auto& read : reads) {
-        read.result = -ENOMEM;
-        read.hip_error = acquired.error();
-      }
-      return;
+SlotLayout lay_out(std::span<const SmallRead> reads, size_t slot_bytes) {
+  SlotLayout layout;
+  size_t end = 0;
+  for (size_t i = 0; i < reads.size(); i++) {
+    const bool follows = i > 0 && reads[i - 1].address + reads[i - 1].length == reads[i].address;
+    size_t at = end;
+    if (!follows) {
+      const size_t remainder = reinterpret_cast<uintptr_t>(reads[i].address) % kGranule;
+      at = (end + kGranule - 1) / kGranule * kGranule + remainder;
     }
-    slot.emplace(std::move(*acquired));
-    at_once = std::min(at_once, slot->size() / kSmallRead);
+    const size_t list = (at + reads[i].length + kGranule - 1) / kGranule * kGranule;
+    if (list + (i + 1) * sizeof(kernels::Segment) > slot_bytes) break;
+    layout.at.push_back(at);
+    layout.segments_at = list;
+    end = at + reads[i].length;
   }
-  for (size_t first = 0; first < reads.size(); first += at_once) {
-    auto group = reads.subspan(first, std::min(at_once, reads.size() - first));
-    if (memory_is_pages) {
-      read_files(queue, group, [&](size_t i) { return group[i].address; });
-    } else {
-      read_files(queue, group, [&](size_t i) { return slot->data() + i * kSmallRead; });
-      copy_to_device(lane, *runtime, device, group, *slot);
-      if (!slot->data()) return;
+  return layout;
+}
+
+void run_small_reads(const SmallReadContext& c, bool memory_is_pages, int device,
+                     std::span<SmallRead> reads) {
+  IoQueue& queue = c.lane.queue();
+  if (memory_is_pages) return read_files(queue, reads, [&](size_t i) { return reads[i].address; });
+  auto fail = [&](hip::Error error) {
+    for (auto& read : reads) {
+      read.result = -ENOMEM;
+      read.hip_error = error;
     }
+  };
+  gpu::DeviceGuard guard(*c.runtime, device);
+  if (guard.status() != hip::kSuccess) return fail(guard.status());
+  auto slot = c.pool->acquire();
+  if (!slot) return fail(slot.error());
+  while (!reads.empty() && slot->data()) {
+    const SlotLayout layout = lay_out(reads, slot->size());
+    if (layout.at.empty()) return fail(hip::kSuccess);
+    auto group = reads.first(layout.at.size());
+    read_files(queue, group, [&](size_t i) { return slot->data() + layout.at[i]; });
+    copy_to_device(c, device, group, layout, *slot);
+    reads = reads.subspan(group.size());
   }
+  if (!slot->data()) fail(hip::kSuccess);
 }
 
 }  // namespace engine

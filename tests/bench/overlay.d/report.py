@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import platform
 import shlex
-import shutil
-import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
-from targets import Target, first_line
+from harness.machine import first_line, revision
+from harness.plots import draw
+from harness.tables import aligned, number
+from targets import Target
 from workloads import Sizes, Workload
 
 BASELINE = "native"
@@ -65,10 +65,6 @@ class Results:
 # Table --------------------------------------------------------------------------------------------
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    return "-" if value is None else f"{value:.{digits}g}" if abs(value) < 1e4 else f"{value:.0f}"
-
-
 def cell(results: Results, workload: Workload, target: Target) -> str:
     if target.name == BASELINE:
         return number(results.middle(workload, BASELINE))
@@ -90,18 +86,7 @@ def table(results: Results) -> str:
                 bar,
             ]
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| "
-        + " | ".join(
-            text.ljust(width) if column < 2 else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths))
-        )
-        + " |"
-        for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
+    return aligned(rows, left=2)
 
 
 def legend(results: Results) -> str:
@@ -120,49 +105,6 @@ def legend(results: Results) -> str:
 
 
 # JSON ---------------------------------------------------------------------------------------------
-
-
-def text_of(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def value_after(text: str, key: str, separator: str) -> str:
-    """The value of the first line "key separator value"."""
-    for line in text.splitlines():
-        name, _, value = line.partition(separator)
-        if name.strip() == key:
-            return value.strip().strip('"')
-    return ""
-
-
-def file_system_of(directory: Path) -> str:
-    device = os.stat(directory).st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in text_of("/proc/self/mountinfo").splitlines():
-        fields = line.split()
-        if fields[2] == wanted:
-            return fields[fields.index("-") + 1]
-    return "unknown"
-
-
-def machine(directory: Path) -> dict[str, object]:
-    return {
-        "cpu": value_after(text_of("/proc/cpuinfo"), "model name", ":") or platform.machine(),
-        "cpus": os.cpu_count(),
-        "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
-        "kernel": platform.release(),
-        "distribution": value_after(text_of("/etc/os-release"), "PRETTY_NAME", "="),
-        "file_system": file_system_of(directory),
-        "fuse_enable_uring": text_of("/sys/module/fuse/parameters/enable_uring"),
-        "load_average": list(os.getloadavg()),
-    }
-
-
-def revision() -> str:
-    return first_line(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"])
 
 
 def row_of(results: Results, workload: Workload) -> dict[str, object]:
@@ -263,12 +205,4 @@ def gnuplot_script(results: Results) -> str:
 
 def write_plot(path: Path, results: Results) -> str:
     """Draws an SVG; returns what stands in the way, or nothing."""
-    if not shutil.which("gnuplot"):
-        return "no plot: gnuplot is missing (Debian: gnuplot-nox)"
-    done = subprocess.run(
-        ["gnuplot"], input=gnuplot_script(results), capture_output=True, text=True, timeout=60
-    )
-    if done.returncode:
-        return f"no plot: {done.stderr.strip()}"
-    path.write_text(done.stdout, encoding="utf-8")
-    return ""
+    return draw(gnuplot_script(results), path)

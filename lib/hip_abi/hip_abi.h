@@ -49,6 +49,7 @@ enum DeviceAttribute : int {
   kAttributeMaxThreadsPerBlock = 56,
   kAttributePciBusId = 67,
   kAttributePciDeviceId = 68,
+  kAttributePciDomainId = 69,
   kAttributeUnifiedAddressing = 85,
   kAttributeIsLargeBar = 10011,
   kAttributeCanUseStreamWaitValue = 10013,

@@ -32,7 +32,8 @@ typedef struct hipFileExplanation {
   uint32_t memory_align; /**< of memory for direct I/O */
   uint64_t direct_bytes; /**< that would go around the page cache, where it does not have them */
   char file_system[32];  /**< "ext4", ...; "" if not known */
-  char text[768];        /**< the same for people, one line per route */
+  char text
+      [2048]; /**< for people: one line per better route with what would have to change, then volume and GPU */
 } hipFileExplanation_t;
 
 /**

@@ -74,7 +74,31 @@ enum hipfile_fuse_reason {
   HIPFILE_FUSE_REASON_FAILED_BEFORE = 12,   /* it failed earlier on this file and is not tried again */
   HIPFILE_FUSE_REASON_NOT_REGULAR = 13,     /* neither a regular file nor a block device */
   HIPFILE_FUSE_REASON_IMPORTED_MEMORY = 14, /* the way the buffer was registered excludes it */
-  HIPFILE_FUSE_REASON_NOT_CACHED = 15       /* the range is not in the page cache */
+  HIPFILE_FUSE_REASON_NOT_CACHED = 15,      /* the range is not in the page cache */
+  /* The file: */
+  HIPFILE_FUSE_REASON_ENCRYPTED_FILE = 16,  /* by the file system (fscrypt) */
+  HIPFILE_FUSE_REASON_VERIFIED_FILE = 17,   /* fs-verity */
+  HIPFILE_FUSE_REASON_COMPRESSED_FILE = 18, /* by the file system */
+  HIPFILE_FUSE_REASON_INLINE_DATA = 19,     /* in its inode */
+  /* What its file system lies on: */
+  HIPFILE_FUSE_REASON_ENCRYPTED_VOLUME = 20, /* dm-crypt */
+  HIPFILE_FUSE_REASON_CHECKED_VOLUME = 21,   /* dm-integrity, dm-verity, VDO */
+  HIPFILE_FUSE_REASON_SOFTWARE_RAID = 22,    /* MD */
+  HIPFILE_FUSE_REASON_MULTIPATH = 23,        /* of NVMe or device mapper */
+  HIPFILE_FUSE_REASON_LOOP_DEVICE = 24,      /* a file on another file system */
+  HIPFILE_FUSE_REASON_MEMORY_DISK = 25,      /* zram, brd */
+  HIPFILE_FUSE_REASON_NETWORK_STORAGE = 26,  /* NVMe/TCP, iSCSI, nbd, rbd */
+  HIPFILE_FUSE_REASON_NOT_NVME = 27,         /* virtio, SCSI, SATA, USB, ... */
+  HIPFILE_FUSE_REASON_DEVICE_MAPPER = 28,    /* a target that may not pass device memory on */
+  HIPFILE_FUSE_REASON_TOO_MANY_DEVICES = 29, /* more than the driver looks through */
+  /* The GPU and the way to it: */
+  HIPFILE_FUSE_REASON_GPU_WITHOUT_AIS = 30,       /* its driver offers none */
+  HIPFILE_FUSE_REASON_AIS_DISABLED = 31,          /* by amdgpu's parameter */
+  HIPFILE_FUSE_REASON_VIRTUAL_FUNCTION = 32,      /* SR-IOV */
+  HIPFILE_FUSE_REASON_INTEGRATED_GPU = 33,        /* it shares the CPU's memory */
+  HIPFILE_FUSE_REASON_SMALL_BAR = 34,             /* PCI shows only a part of its memory */
+  HIPFILE_FUSE_REASON_KERNEL_WITHOUT_P2PDMA = 35, /* built without CONFIG_PCI_P2PDMA */
+  HIPFILE_FUSE_REASON_NO_PEER_PATH = 36           /* PCI topology: no DMA between disk and GPU */
 };
 
 /* ------------------------------------------------------------------------------------------------------------

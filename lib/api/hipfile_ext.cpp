@@ -15,19 +15,6 @@ namespace {
 
 thread_local hipFileOutcome_t last_outcome{};
 
-std::string describe(const engine::Plan& plan) {
-  std::string text;
-  const engine::Route taken = plan.route();
-  for (uint32_t r = 1; r < engine::kRoutes; r++) {
-    auto route = static_cast<engine::Route>(r);
-    if (route == engine::Route::store) continue;
-    text += std::string(engine::name(route)) + ": ";
-    text += route == taken ? "taken" : engine::text(plan.refused[r]);
-    text += "\n";
-  }
-  return text;
-}
-
 template <size_t N>
 void copy_text(char (&to)[N], const std::string& from) {
   snprintf(to, N, "%s", from.c_str());
@@ -58,9 +45,10 @@ hipFileError_t hipFileExplain(hipFileHandle_t fh, const void* buffer_base, size_
     if (!buffer) return buffer.error();
     if (file_offset < 0 || !lies_within((*buffer)->memory, buffer_offset, size))
       return failure(hipFileInvalidValue);
-    engine::Plan plan = driver.engine()->explain({engine::Direction::read, file->file.get(),
-                                                  (*buffer)->memory, static_cast<uint64_t>(buffer_offset),
-                                                  static_cast<uint64_t>(file_offset), size, file->routes});
+    engine::Verdict verdict = driver.engine()->explain(
+        {engine::Direction::read, file->file.get(), (*buffer)->memory, static_cast<uint64_t>(buffer_offset),
+         static_cast<uint64_t>(file_offset), size, file->routes});
+    const engine::Plan& plan = verdict.plan;
     hipFileExplanation_t out{};
     out.route = static_cast<hipFileRoute_t>(plan.route());
     out.reason = static_cast<uint32_t>(plan.reason());
@@ -71,7 +59,7 @@ hipFileError_t hipFileExplain(hipFileHandle_t fh, const void* buffer_base, size_
     for (const auto& segment : plan.segments)
       if (segment.direct) out.direct_bytes += segment.length;
     copy_text(out.file_system, facts.file_system);
-    copy_text(out.text, describe(plan));
+    copy_text(out.text, verdict.text());
     *explanation = out;
     return success();
   });

@@ -13,11 +13,12 @@ namespace api {
 inline constexpr char kStatsName[] = "hipfile-stats";  ///< of the memfd, by which ais-stats finds it
 /// Names a descriptor with a page that ais-stats made before it ran the program: a short run is not missed then.
 inline constexpr char kStatsDescriptor[] = "HIPFILE_STATS_FD";
-inline constexpr uint64_t kStatsVersion = 1;
+inline constexpr uint64_t kStatsVersion = 2;
 inline constexpr size_t kStatsGpus = 16;
 inline constexpr size_t kSizeBuckets =
     32;  ///< bucket i: [4 KiB << (i - 1), 4 KiB << i), the first below 4 KiB
-inline constexpr size_t kReasons = 16;
+inline constexpr size_t kReasons = 64;  ///< room for those to come
+static_assert(kReasons >= engine::kReasons);
 
 using Counter = std::atomic<uint64_t>;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "engine/route.h"
 
@@ -24,7 +25,8 @@ struct Config {
   CacheUse cache_use = CacheUse::automatic;
   bool windows_on_any_runtime = false;  ///< device reads of the page cache also where not measured, for tests
   size_t window_bytes = 0;  ///< cap of file pages that stay mapped for the device; 0: an eighth of the memory
-  bool peer_on_any_file_system = false;  ///< try peer DMA whatever the file system
+  bool peer_on_any_file_system = false;  ///< try peer DMA whatever the file system and the disks
+  std::string system_root;               ///< where /proc and /sys are looked for; "" outside tests
 };
 
 }  // namespace engine

@@ -52,6 +52,7 @@ std::unique_ptr<kernels::PerDevice> kernels_for(const gpu::Runtime* runtime) {
 Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config)
     : runtime_(std::move(runtime)),
       config_(config),
+      mounts_(config.system_root),
       pool_(runtime_ ? std::make_unique<gpu::PinnedPool>(runtime_, config_.slot_bytes, config_.pool_bytes)
                      : nullptr),
       lanes_(runtime_, config_.depth, config_.io_uring),
@@ -70,13 +71,17 @@ Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& fai
   s.memory = r.memory.kind;
   s.memory_is_pages = r.memory.pages;
   s.file = facts.kind;
-  s.peer_support = config_.peer_on_any_file_system ? storage::PeerSupport::yes : facts.peer;
   s.offset_align = facts.offset_align;
   s.memory_align = facts.memory_align;
   s.runtime_has_ais = runtime_ && runtime_->has_ais();
+  if (s.runtime_has_ais) {  // else nobody asks
+    s.file_objection = refuse_file(facts, policy());
+    if (const gpu::DeviceFacts* device = device_facts(r.memory.device))
+      s.device_objection = refuse_device(*device);
+  }
   s.allowed = config_.routes & r.routes;
   s.windows = windows_wanted(r, done, failed_now);
-  Failures failures = failures_of(r);
+  Failures failures = failures_of(facts, r.memory.device);
   s.peer_failed_before = failures.peer;
   s.direct_failed_before = failures.direct;
   s.failed_now = failed_now;
@@ -88,8 +93,6 @@ bool Engine::windows_wanted(const Request& r, uint64_t done, const RouteSet& fai
   return r.direction == Direction::read && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device &&
          !failed_now.has(Route::cached) && windows_.worth_it(*r.file, r.file_offset + done, r.length - done);
 }
-
-Plan Engine::explain(const Request& request) const { return plan(situation(request, 0, {})); }
 
 // A read is planned for what the file holds now. So the last, partial block goes through the page cache, and
 // memory behind the file's last byte is left alone: direct I/O would fill the whole block.
@@ -312,22 +315,21 @@ Outcome Engine::run(const Request& request, const CancelToken& cancel) {
   return run(request, cancel, lanes_.borrow());
 }
 
-Engine::FileKey Engine::key_of(const Request& r) {
-  const storage::FileFacts& facts = r.file->facts();
-  return {facts.device, facts.inode, facts.birth_nanoseconds, r.memory.device};
+Engine::FileKey Engine::key_of(const storage::FileFacts& file, int device) {
+  return {file.device, file.inode, file.birth_nanoseconds, device};
 }
 
-Engine::Failures Engine::failures_of(const Request& r) const {
+Engine::Failures Engine::failures_of(const storage::FileFacts& file, int device) const {
   if (!any_failures_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(failures_mutex_);
-  auto it = failures_.find(key_of(r));
+  auto it = failures_.find(key_of(file, device));
   return it == failures_.end() ? Failures() : it->second;
 }
 
 void Engine::remember(const Request& r, bool Failures::*what, const char* description, int error) {
   std::lock_guard lock(failures_mutex_);
   if (failures_.size() >= kRememberedFailures) failures_.clear();
-  bool& failed = failures_[key_of(r)].*what;
+  bool& failed = failures_[key_of(r.file->facts(), r.memory.device)].*what;
   if (failed) return;
   failed = true;
   any_failures_.store(true, std::memory_order_release);

@@ -14,6 +14,7 @@
 #include "engine/plan.h"
 #include "engine/small_lanes.h"
 #include "engine/team.h"
+#include "engine/verdict.h"
 #include "gpu/pinned_pool.h"
 #include "kernels/launch.h"
 
@@ -54,8 +55,11 @@ class Engine {
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
   /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
   int fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
-  /// What run() would do now.
-  Plan explain(const Request& request) const;
+  /// What run() would do now, and why.
+  Verdict explain(const Request& request);
+  /// The same for a read of `length` bytes from the start of a file into well aligned memory of `device`. The facts may
+  /// be of a file that is not open.
+  Verdict explain(const storage::FileFacts& file, uint64_t length, int device);
 
   const gpu::Runtime* runtime() const { return runtime_.get(); }
   std::shared_ptr<const gpu::Runtime> shared_runtime() const { return runtime_; }
@@ -69,8 +73,12 @@ class Engine {
   size_t pinned_bytes() const { return pool_ ? pool_->pinned_bytes() : 0; }
 
  private:
+  Verdict judge_now(const Situation& situation, const storage::FileFacts& file, int device);
+  /// Null if nothing is known of the device: it is not AMD's, or there is none.
+  const gpu::DeviceFacts* device_facts(int device) const;
+  Policy policy() const;
   using FileKey = std::tuple<dev_t, ino_t, int64_t, int>;  ///< device, inode, time of birth, HIP device
-  static FileKey key_of(const Request& request);
+  static FileKey key_of(const storage::FileFacts& file, int device);
   bool windows_wanted(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
@@ -82,12 +90,14 @@ class Engine {
   struct Failures {
     bool peer = false, direct = false;
   };
-  Failures failures_of(const Request& request) const;
+  Failures failures_of(const storage::FileFacts& file, int device) const;
   void remember(const Request& request, bool Failures::*what, const char* description, int error);
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
   const Config config_;
   storage::MountTable mounts_;
+  mutable std::once_flag devices_once_;
+  mutable std::vector<std::optional<gpu::DeviceFacts>> devices_;  ///< by HIP ordinal
   std::unique_ptr<gpu::PinnedPool> pool_;
   LanePool lanes_;
   SmallLanes small_lanes_;

@@ -48,9 +48,11 @@ Reason peer_refusal(const Situation& s) {
   if (s.memory == gpu::MemoryKind::peer) return Reason::imported_memory;
   if (s.memory_is_pages || s.memory != gpu::MemoryKind::device) return Reason::host_pages;
   if (!s.runtime_has_ais) return Reason::no_runtime_ais;
+  if (s.device_objection != Reason::none) return s.device_objection;
+  if (s.file == storage::FileKind::other) return Reason::not_regular;
+  if (s.file_objection != Reason::none)
+    return s.file_objection;  // says more than that there is no direct I/O
   if (Reason r = file_refuses_direct(s); r != Reason::none) return r;
-  if (s.peer_support == storage::PeerSupport::file_system) return Reason::file_system;
-  if (s.peer_support == storage::PeerSupport::journaled_data) return Reason::journaled_data;
   Extent blocks = whole_blocks(s);
   if (blocks.length() == 0) return s.length < s.offset_align ? Reason::too_small : Reason::offset_alignment;
   if (!memory_aligned(s, blocks)) return Reason::memory_alignment;

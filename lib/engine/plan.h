@@ -23,8 +23,9 @@ struct Situation {
   gpu::MemoryKind memory = gpu::MemoryKind::device;
   bool memory_is_pages = false;
   storage::FileKind file = storage::FileKind::regular;
-  storage::PeerSupport peer_support = storage::PeerSupport::yes;
-  uint32_t offset_align = 0;  ///< 0: no direct I/O
+  Reason file_objection = Reason::none;    ///< against peer-to-peer DMA: of refuse_file()
+  Reason device_objection = Reason::none;  ///< the same of refuse_device()
+  uint32_t offset_align = 0;               ///< 0: no direct I/O
   uint32_t memory_align = 0;
   bool runtime_has_ais = false;
   bool windows = false;  ///< the device can read the page cache itself, and it is worth it

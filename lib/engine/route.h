@@ -30,11 +30,35 @@ enum class Reason : uint32_t {
   not_regular = 13,
   imported_memory = 14,
   not_cached = 15,
+  encrypted_file = 16,
+  verified_file = 17,
+  compressed_file = 18,
+  inline_data = 19,
+  encrypted_volume = 20,
+  checked_volume = 21,
+  software_raid = 22,
+  multipath = 23,
+  loop_device = 24,
+  memory_disk = 25,
+  network_storage = 26,
+  not_nvme = 27,
+  device_mapper = 28,
+  too_many_devices = 29,
+  gpu_without_ais = 30,
+  ais_disabled = 31,
+  virtual_function = 32,
+  integrated_gpu = 33,
+  small_bar = 34,
+  kernel_without_p2pdma = 35,
+  no_peer_path = 36,
 };
+inline constexpr size_t kReasons = 37;
 
 const char* name(Route route);
 /// One sentence for people.
 const char* text(Reason reason);
+/// What would have to change for the better route, for people; "" where nothing can be done or needs to be.
+const char* advice(Reason reason);
 
 /// A set of routes.
 class RouteSet {

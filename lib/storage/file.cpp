@@ -1,12 +1,22 @@
 #include "storage/file.h"
 
+#include <dirent.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cstring>
 
 namespace storage {
 namespace {
 
 constexpr uint32_t kUsualAlign = 4096;  // for kernels that do not report it (before 6.1)
+
+// Of struct statx where headers are older than Linux 6.15.
+constexpr uint32_t kStatxDioReadAlign = 0x20000;
+constexpr size_t kDioReadOffsetAlignAt = 0xb4;
 
 FileKind kind_of(mode_t mode) {
   if (S_ISREG(mode)) return FileKind::regular;
@@ -14,40 +24,106 @@ FileKind kind_of(mode_t mode) {
   return FileKind::other;
 }
 
+// What the file system says in attributes, and ext4 only by an ioctl.
+void read_attributes(int fd, const struct statx& sx, FileFacts& facts) {
+  facts.encrypted = sx.stx_attributes & STATX_ATTR_ENCRYPTED;
+  facts.verity = sx.stx_attributes & STATX_ATTR_VERITY;
+  facts.compressed = sx.stx_attributes & STATX_ATTR_COMPRESSED;
+  int flags = 0;
+  if (facts.kind != FileKind::regular || facts.file_system != "ext4" ||
+      ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
+    return;
+  facts.inline_data = flags & FS_INLINE_DATA_FL;
+  facts.journaled = flags & FS_JOURNAL_DATA_FL;
+}
+
+void read_alignments(const struct statx& sx, FileFacts& facts) {
+  facts.offset_align = facts.memory_align = kUsualAlign;
+  if (sx.stx_mask & STATX_DIOALIGN) {
+    facts.offset_align = sx.stx_dio_offset_align;  // 0: no direct I/O
+    facts.memory_align = sx.stx_dio_mem_align;
+  }
+  facts.read_offset_align = facts.offset_align;
+  uint32_t for_reads = 0;
+  if (sx.stx_mask & kStatxDioReadAlign)
+    memcpy(&for_reads, reinterpret_cast<const char*>(&sx) + kDioReadOffsetAlignAt, sizeof for_reads);
+  if (for_reads) facts.read_offset_align = std::min(for_reads, facts.offset_align);
+}
+
+posix::Result<struct statx> read_status(int fd, const char* name = "") {
+  constexpr unsigned kWanted =
+      STATX_TYPE | STATX_MODE | STATX_INO | STATX_BTIME | STATX_MNT_ID | STATX_DIOALIGN;
+  struct statx sx;
+  if (statx(fd, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, kWanted | kStatxDioReadAlign, &sx) < 0)
+    return posix::last_failure("examine descriptor " + std::to_string(fd));
+  return sx;
+}
+
+FileFacts facts_from(int fd, const struct statx& sx, MountTable& mounts) {
+  FileFacts facts;
+  facts.kind = kind_of(sx.stx_mode);
+  facts.device = makedev(sx.stx_dev_major, sx.stx_dev_minor);
+  facts.inode = sx.stx_ino;
+  if (sx.stx_mask & STATX_BTIME)
+    facts.birth_nanoseconds = sx.stx_btime.tv_sec * 1'000'000'000 + sx.stx_btime.tv_nsec;
+  if (facts.kind == FileKind::block) {
+    facts.volume = mounts.block_volume(makedev(sx.stx_rdev_major, sx.stx_rdev_minor));
+  } else {
+    facts.volume = mounts.volume(sx.stx_mask & STATX_MNT_ID ? sx.stx_mnt_id : 0, facts.device);
+    if (facts.volume) facts.file_system = facts.volume->mount.type;
+  }
+  if (facts.kind == FileKind::other) return facts;
+  read_alignments(sx, facts);
+  read_attributes(fd, sx, facts);
+  return facts;
+}
+
 }  // namespace
 
-PeerSupport peer_support(const std::optional<MountFacts>& mount) {
-  if (!mount) return PeerSupport::file_system;
-  if (mount->type == "xfs") return PeerSupport::yes;
-  if (mount->type != "ext4") return PeerSupport::file_system;
-  return mount->data_mode == DataMode::ordered ? PeerSupport::yes : PeerSupport::journaled_data;
+posix::Result<FileFacts> examine(int fd, MountTable& mounts) {
+  auto sx = read_status(fd);
+  if (!sx) return tl::unexpected(sx.error());
+  return facts_from(fd, *sx, mounts);
+}
+
+posix::Result<FileFacts> examine_directory(int fd, MountTable& mounts) {
+  constexpr int kMostNames = 256;
+  auto facts = examine(fd, mounts);
+  if (!facts) return facts;
+  facts->kind = FileKind::regular;
+  facts->encrypted = facts->verity = facts->compressed = facts->inline_data = facts->journaled = false;
+  const bool has_direct_io = facts->file_system != "tmpfs" && facts->file_system != "ramfs";
+  facts->offset_align = facts->read_offset_align = facts->memory_align = has_direct_io ? kUsualAlign : 0;
+  auto again = posix::reopen(fd, O_RDONLY | O_DIRECTORY);
+  if (!again) return facts;
+  std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(again->get()), closedir);
+  if (!entries) return facts;
+  again->release();
+  int seen = 0;
+  while (dirent* entry = seen++ < kMostNames ? readdir(entries.get()) : nullptr) {
+    if (entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN) continue;
+    auto sx = read_status(fd, entry->d_name);
+    if (!sx || !S_ISREG(sx->stx_mode) || !(sx->stx_mask & STATX_DIOALIGN)) continue;
+    read_alignments(*sx, *facts);
+    break;
+  }
+  return facts;
 }
 
 posix::Result<std::shared_ptr<const File>> File::open(posix::Fd fd, MountTable& mounts) {
-  struct statx sx;
-  if (statx(fd.get(), "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_INO | STATX_BTIME | STATX_DIOALIGN,
-            &sx) < 0)
-    return posix::last_failure("examine descriptor " + std::to_string(fd.get()));
+  auto sx = read_status(fd.get());
+  if (!sx) return tl::unexpected(sx.error());
   int flags = fcntl(fd.get(), F_GETFL);
   if (flags < 0) return posix::last_failure("flags of descriptor " + std::to_string(fd.get()));
   if (flags & O_PATH) return posix::failure(EBADF, "descriptor opened with O_PATH");
 
   std::shared_ptr<File> file(new File);
   file->access_mode_ = flags & O_ACCMODE;
-  file->facts_.kind = kind_of(sx.stx_mode);
-  file->facts_.device = makedev(sx.stx_dev_major, sx.stx_dev_minor);
-  file->facts_.inode = sx.stx_ino;
-  if (sx.stx_mask & STATX_BTIME)
-    file->facts_.birth_nanoseconds = sx.stx_btime.tv_sec * 1'000'000'000 + sx.stx_btime.tv_nsec;
+  file->facts_ = facts_from(fd.get(), *sx, mounts);
   if (file->facts_.kind == FileKind::other) {
     file->own_ = std::move(fd);
     return file;
   }
-  if (auto mount = mounts.find(file->facts_.device)) {
-    file->facts_.file_system = mount->type;
-    file->facts_.peer = peer_support(mount);
-  }
-  if (file->facts_.kind == FileKind::block) file->facts_.peer = PeerSupport::yes;
 
   const int kept = flags & (O_ACCMODE | O_SYNC | O_DSYNC);
   file->direct_is_own_ = flags & O_DIRECT;
@@ -58,14 +134,9 @@ posix::Result<std::shared_ptr<const File>> File::open(posix::Fd fd, MountTable& 
     fd = std::move(*plain);
   }
   file->own_ = std::move(fd);
-  file->facts_.offset_align = file->facts_.memory_align = kUsualAlign;
-  if (sx.stx_mask & STATX_DIOALIGN) {
-    file->facts_.offset_align = sx.stx_dio_offset_align;  // 0: no direct I/O
-    file->facts_.memory_align = sx.stx_dio_mem_align;
-  } else if (!file->direct_is_own_ && file->twin() < 0) {
-    file->facts_.offset_align = file->facts_.memory_align =
-        0;  // older kernels say so only when asked to open
-  }
+  // Older kernels say whether there is direct I/O only when asked to open.
+  if (!(sx->stx_mask & STATX_DIOALIGN) && !file->direct_is_own_ && file->twin() < 0)
+    file->facts_.offset_align = file->facts_.read_offset_align = file->facts_.memory_align = 0;
   return file;
 }
 

@@ -15,9 +15,6 @@ namespace storage {
 
 enum class FileKind { regular, block, other };
 
-/// Why a file system cannot take part in peer-to-peer DMA.
-enum class PeerSupport { yes, file_system, journaled_data };
-
 struct FileFacts {
   FileKind kind = FileKind::other;
   dev_t device = 0;
@@ -25,10 +22,23 @@ struct FileFacts {
   int64_t birth_nanoseconds =
       0;                    ///< tells a file from an earlier one with the same inode number; 0 if not known
   std::string file_system;  ///< empty if the mount table does not have it
-  PeerSupport peer = PeerSupport::file_system;
-  uint32_t offset_align = 0;  ///< of file offsets and lengths for direct I/O; 0: no direct I/O
-  uint32_t memory_align = 0;  ///< of memory addresses for direct I/O
+  std::shared_ptr<const Volume> volume;  ///< as it was when the file was examined; null if not known
+  uint32_t offset_align = 0;             ///< of file offsets and lengths for direct I/O; 0: no direct I/O
+  uint32_t read_offset_align = 0;        ///< the same where only reads are concerned; not larger
+  uint32_t memory_align = 0;             ///< of memory addresses for direct I/O
+  bool encrypted = false;                ///< by the file system (fscrypt)
+  bool verity = false;                   ///< fs-verity: the CPU checks what is read
+  bool compressed = false;
+  bool inline_data = false;  ///< small enough to lie in the inode
+  bool journaled = false;    ///< its data goes through the journal (chattr +j)
 };
+
+/// What is known of an open file; O_PATH is enough for all but inline_data and journaled. A file without direct I/O is
+/// not an error: offset_align is 0 then. Where the kernel does not report alignments (before 6.1), 4096 is assumed for
+/// regular files and block devices.
+posix::Result<FileFacts> examine(int fd, MountTable& mounts);
+/// What a regular file in this directory would be: as the first one in there is, otherwise as its file system lets expect.
+posix::Result<FileFacts> examine_directory(int fd, MountTable& mounts);
 
 /// Usable from any thread.
 class File {
@@ -58,8 +68,5 @@ class File {
   int access_mode_ = O_RDONLY;
   FileFacts facts_;
 };
-
-/// Whether KFD AIS takes files of this file system: xfs, and ext4 with ordered data.
-PeerSupport peer_support(const std::optional<MountFacts>& mount);
 
 }  // namespace storage

@@ -105,7 +105,7 @@ TEST_F(Engine, NamesTheRouteOfAColdAlignedRead) {
   } else if (without_ais()) {
     EXPECT_EQ(o.route, Route::staged);
     EXPECT_EQ(o.reason, engine::Reason::no_runtime_ais);
-  } else if (file->facts().peer == storage::PeerSupport::yes) {
+  } else if (engine::refuse_file(file->facts(), {false, false}) == engine::Reason::none) {
     EXPECT_EQ(o.route, Route::peer);
     EXPECT_EQ(o.reason, engine::Reason::none);
   }

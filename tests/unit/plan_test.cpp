@@ -66,43 +66,51 @@ TEST_P(PeerRefused, SaysWhyAndTakesTheNextRoute) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PeerRefused,
-    testing::Values(
-        PeerCase{"option", [](Situation& s) { s.allowed.remove(Route::peer); }, Reason::disabled,
-                 Route::staged},
-        PeerCase{"no_ais", [](Situation& s) { s.runtime_has_ais = false; }, Reason::no_runtime_ais,
-                 Route::staged},
-        PeerCase{"pages", [](Situation& s) { s.memory_is_pages = true; }, Reason::host_pages, Route::pages},
-        PeerCase{"p2pmem",
-                 [](Situation& s) {
-                   s.memory = gpu::MemoryKind::peer;
-                   s.memory_is_pages = true;
-                 },
-                 Reason::imported_memory, Route::pages},
-        PeerCase{"btrfs", [](Situation& s) { s.peer_support = storage::PeerSupport::file_system; },
-                 Reason::file_system, Route::staged},
-        PeerCase{"journal", [](Situation& s) { s.peer_support = storage::PeerSupport::journaled_data; },
-                 Reason::journaled_data, Route::staged},
-        PeerCase{"no_o_direct", [](Situation& s) { s.offset_align = 0; }, Reason::no_direct_io,
-                 Route::staged},
-        PeerCase{"memory",
-                 [](Situation& s) {
-                   s.memory_align = 512;
-                   s.address += 4;
-                 },
-                 Reason::memory_alignment, Route::staged},
-        PeerCase{"tiny", [](Situation& s) { s.length = 100; }, Reason::too_small, Route::staged},
-        PeerCase{"crossing",
-                 [](Situation& s) {
-                   s.file_offset = 100;
-                   s.length = 600;
-                 },
-                 Reason::offset_alignment, Route::staged},
-        PeerCase{"failed_now", [](Situation& s) { s.failed_now.add(Route::peer); }, Reason::failed,
-                 Route::staged},
-        PeerCase{"failed_before", [](Situation& s) { s.peer_failed_before = true; }, Reason::failed_before,
-                 Route::staged},
-        PeerCase{"fifo", [](Situation& s) { s.file = storage::FileKind::other; }, Reason::not_regular,
-                 Route::staged}),
+    testing::Values(PeerCase{"option", [](Situation& s) { s.allowed.remove(Route::peer); }, Reason::disabled,
+                             Route::staged},
+                    PeerCase{"no_ais", [](Situation& s) { s.runtime_has_ais = false; },
+                             Reason::no_runtime_ais, Route::staged},
+                    PeerCase{"pages", [](Situation& s) { s.memory_is_pages = true; }, Reason::host_pages,
+                             Route::pages},
+                    PeerCase{"p2pmem",
+                             [](Situation& s) {
+                               s.memory = gpu::MemoryKind::peer;
+                               s.memory_is_pages = true;
+                             },
+                             Reason::imported_memory, Route::pages},
+                    PeerCase{"btrfs", [](Situation& s) { s.file_objection = Reason::file_system; },
+                             Reason::file_system, Route::staged},
+                    PeerCase{"journal", [](Situation& s) { s.file_objection = Reason::journaled_data; },
+                             Reason::journaled_data, Route::staged},
+                    PeerCase{"more_than_no_o_direct",
+                             [](Situation& s) {
+                               s.offset_align = 0;
+                               s.file_objection = Reason::inline_data;
+                             },
+                             Reason::inline_data, Route::staged},
+                    PeerCase{"gpu", [](Situation& s) { s.device_objection = Reason::small_bar; },
+                             Reason::small_bar, Route::staged},
+                    PeerCase{"no_o_direct", [](Situation& s) { s.offset_align = 0; }, Reason::no_direct_io,
+                             Route::staged},
+                    PeerCase{"memory",
+                             [](Situation& s) {
+                               s.memory_align = 512;
+                               s.address += 4;
+                             },
+                             Reason::memory_alignment, Route::staged},
+                    PeerCase{"tiny", [](Situation& s) { s.length = 100; }, Reason::too_small, Route::staged},
+                    PeerCase{"crossing",
+                             [](Situation& s) {
+                               s.file_offset = 100;
+                               s.length = 600;
+                             },
+                             Reason::offset_alignment, Route::staged},
+                    PeerCase{"failed_now", [](Situation& s) { s.failed_now.add(Route::peer); },
+                             Reason::failed, Route::staged},
+                    PeerCase{"failed_before", [](Situation& s) { s.peer_failed_before = true; },
+                             Reason::failed_before, Route::staged},
+                    PeerCase{"fifo", [](Situation& s) { s.file = storage::FileKind::other; },
+                             Reason::not_regular, Route::staged}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Plan, SplitsUnalignedRequestsIntoBufferedEdgesAndADirectMiddle) {

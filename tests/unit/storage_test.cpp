@@ -4,6 +4,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include "storage/extents.h"
 #include "storage/file.h"
 #include "storage/mount_table.h"
 #include "storage/page_cache.h"
@@ -26,20 +27,6 @@ TEST(DataMode, ReadsExt4Options) {
   EXPECT_EQ(storage::parse_data_mode("rw,data=writeback"), DataMode::writeback);
   EXPECT_EQ(storage::parse_data_mode("rw,data=other"), DataMode::unknown);
   EXPECT_EQ(storage::parse_data_mode("rw,metadata=journal"), DataMode::ordered);
-}
-
-TEST(PeerSupport, IsForXfsAndOrderedExt4Only) {
-  using storage::DataMode;
-  using storage::PeerSupport;
-  EXPECT_EQ(storage::peer_support(std::nullopt), PeerSupport::file_system);
-  EXPECT_EQ(storage::peer_support(storage::MountFacts{"xfs", "/dev/a", "rw", DataMode::ordered}),
-            PeerSupport::yes);
-  EXPECT_EQ(storage::peer_support(storage::MountFacts{"ext4", "/dev/a", "rw", DataMode::ordered}),
-            PeerSupport::yes);
-  EXPECT_EQ(storage::peer_support(storage::MountFacts{"ext4", "/dev/a", "rw", DataMode::journal}),
-            PeerSupport::journaled_data);
-  EXPECT_EQ(storage::peer_support(storage::MountFacts{"btrfs", "/dev/a", "rw", DataMode::ordered}),
-            PeerSupport::file_system);
 }
 
 TEST(MountTable, KnowsTheFileSystemOfTheRootDirectory) {
@@ -103,6 +90,84 @@ TEST(File, TakesPipesAsFilesWithoutDirectIo) {
   ASSERT_TRUE(file);
   EXPECT_EQ((*file)->facts().kind, storage::FileKind::other);
   EXPECT_EQ((*file)->facts().offset_align, 0u);
+}
+
+TEST(File, IsExaminedWithoutBeingOpened) {
+  storage::MountTable mounts;
+  posix::Fd fd = temporary();
+  posix::Fd path(open(posix::proc_path(fd.get()).c_str(), O_PATH));
+  auto facts = storage::examine(path.get(), mounts);
+  auto file = storage::File::open(std::move(fd), mounts);
+  ASSERT_TRUE(facts && file);
+  EXPECT_EQ(facts->inode, (*file)->facts().inode);
+  EXPECT_EQ(facts->offset_align, (*file)->facts().offset_align);
+  EXPECT_EQ(facts->file_system, (*file)->facts().file_system);
+  EXPECT_EQ(facts->volume, (*file)->facts().volume);
+  ASSERT_TRUE(facts->volume);
+  EXPECT_LE(facts->read_offset_align, facts->offset_align);
+  EXPECT_EQ(storage::examine(-1, mounts).error().code, EBADF);
+}
+
+TEST(Directory, TellsWhatAFileInItWouldBe) {
+  storage::MountTable mounts;
+  char name[] = "/var/tmp/storage_XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  posix::Fd directory(open(name, O_PATH | O_DIRECTORY));
+  posix::Fd file(openat(directory.get(), "file", O_CREAT | O_RDWR, 0600));
+  auto expected = storage::examine(file.get(), mounts);
+  auto facts = storage::examine_directory(directory.get(), mounts);
+  ASSERT_TRUE(facts && expected);
+  EXPECT_EQ(facts->kind, storage::FileKind::regular);
+  EXPECT_EQ(facts->offset_align, expected->offset_align);
+  EXPECT_EQ(facts->memory_align, expected->memory_align);
+  EXPECT_EQ(facts->volume, expected->volume);
+  unlinkat(directory.get(), "file", 0);
+  rmdir(name);
+}
+
+TEST(Extents, TellDataFromHoles) {
+  posix::Fd fd = temporary();
+  const std::string data(1 << 20, 'x');
+  ASSERT_EQ(pwrite(fd.get(), data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+  ASSERT_EQ(pwrite(fd.get(), data.data(), data.size(), 4 << 20), static_cast<ssize_t>(data.size()));
+  ASSERT_EQ(ftruncate(fd.get(), 8 << 20), 0);
+  ASSERT_EQ(fsync(fd.get()), 0);
+  auto facts = storage::examine_extents(fd.get(), 0, UINT64_MAX);
+  ASSERT_TRUE(facts) << facts.error().text();
+  EXPECT_TRUE(facts->complete);
+  EXPECT_EQ(facts->data_bytes, 2u << 20);
+  EXPECT_EQ(facts->hole_bytes, 6u << 20);
+  EXPECT_EQ(facts->describe(), "6291456 bytes holes");
+  auto part = storage::examine_extents(fd.get(), (4 << 20) + 4096, 8192);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->data_bytes, 8192u);
+  EXPECT_EQ(part->hole_bytes, 0u);
+  EXPECT_EQ(part->describe(), "");
+  EXPECT_EQ(storage::examine_extents(fd.get(), 9 << 20, 100)->extents, 0u);
+}
+
+TEST(Extents, TellWhatIsAllocatedButNotWritten) {
+  posix::Fd fd = temporary();
+  if (fallocate(fd.get(), 0, 0, 1 << 20) < 0) GTEST_SKIP() << "no fallocate here: " << strerror(errno);
+  auto facts = storage::examine_extents(fd.get(), 0, 1 << 20);
+  ASSERT_TRUE(facts);
+  if (!facts->mapped) GTEST_SKIP() << "no FIEMAP here";
+  EXPECT_EQ(facts->unwritten_bytes, 1u << 20);
+  EXPECT_EQ(facts->data_bytes, 0u);
+}
+
+TEST(Extents, AreFoundBySeekingWhereTheFileSystemHasNoMapAndThePositionStays) {
+  posix::Fd fd(memfd_create("extents", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(fd.get(), 4 << 20), 0);
+  ASSERT_EQ(pwrite(fd.get(), "x", 1, 1 << 20), 1);
+  ASSERT_EQ(lseek(fd.get(), 77, SEEK_SET), 77);
+  auto facts = storage::examine_extents(fd.get(), 0, 4 << 20);
+  ASSERT_TRUE(facts) << facts.error().text();
+  EXPECT_FALSE(facts->mapped);
+  EXPECT_EQ(facts->data_bytes + facts->hole_bytes, 4u << 20);
+  EXPECT_GT(facts->data_bytes, 0u);
+  EXPECT_GT(facts->hole_bytes, 0u);
+  EXPECT_EQ(lseek(fd.get(), 0, SEEK_CUR), 77);
 }
 
 TEST(Residency, CountsPagesInTheCache) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "explain.h"
 #include "filesystem.h"
 
 namespace fs {
@@ -94,9 +95,28 @@ void op_statfs(fuse_req_t request, fuse_ino_t id) {
 }
 
 // Size 0 asks for the size.
+void reply_value(fuse_req_t request, const std::string& value, size_t size) {
+  if (size == 0)
+    fuse_reply_xattr(request, value.size());
+  else if (value.size() > size)
+    fuse_reply_err(request, ERANGE);
+  else
+    fuse_reply_buf(request, value.data(), value.size());
+}
+
 void op_getxattr(fuse_req_t request, fuse_ino_t id, const char* name, size_t size) {
   auto place = place_of(request, id);
   if (!place) return;
+  if (is_explanation(name)) {
+    Filesystem& fs = filesystem_of(request);
+    return fs.may_block(request, [request, size, &fs, place = std::move(*place)] {
+      auto text = explain(fs, place);
+      if (text)
+        reply_value(request, *text, size);
+      else
+        fuse_reply_err(request, text.error().code);
+    });
+  }
   std::vector<char> value(size);
   const ssize_t n = getxattr(place->name().c_str(), name, size ? value.data() : nullptr, size);
   if (n < 0)
@@ -126,13 +146,7 @@ void op_listxattr(fuse_req_t request, fuse_ino_t id, size_t size) {
   const ssize_t n = listxattr(place->name().c_str(), names.data(), names.size());
   if (n < 0) return void(fuse_reply_err(request, errno));
   names.resize(static_cast<size_t>(n));
-  names = visible_names(names, caller_of(request));
-  if (size == 0)
-    fuse_reply_xattr(request, names.size());
-  else if (names.size() > size)
-    fuse_reply_err(request, ERANGE);
-  else
-    fuse_reply_buf(request, names.data(), names.size());
+  reply_value(request, visible_names(names, caller_of(request)), size);
 }
 
 // Where the kernel does not say what to do with the set-group-id bit, or it does not come through: the file system
@@ -141,6 +155,7 @@ void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char
                  int flags) {
   auto place = place_of(request, id);
   if (!place) return;
+  if (is_explanation(name)) return void(fuse_reply_err(request, EPERM));
   int status, error;
   {
     std::optional<AsWriter> as;

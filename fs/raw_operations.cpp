@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "explain.h"
 #include "filesystem.h"
 
 namespace fs {
@@ -111,6 +112,7 @@ void set_extended_attribute(const RawRequest& request) {
   const size_t left = request.arguments.size() - sizeof *in;
   const size_t length = strnlen(name, left);
   if (length == left || in->size > left - length - 1) return request.answer(EINVAL);
+  if (is_explanation(name)) return request.answer(EPERM);
   const std::string path = place->name();
   if (setxattr(path.c_str(), name, name + length + 1, in->size, static_cast<int>(in->flags)) < 0)
     return request.answer(errno);

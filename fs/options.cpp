@@ -42,10 +42,11 @@ struct Definition {
 
 const std::vector<Definition>& definitions() {
   static const std::vector<Definition> all = {
-      {"runtime", "auto|amd|software|PATH", "HIP runtime to load",
+      {"runtime", "auto|amd|cuda|software|PATH", "HIP runtime to load",
        [](Options& o, const std::string& v) {
          o.runtime = v;
-         return v == "auto" || v == "amd" || v == "software" || v.find('/') != std::string::npos;
+         return v == "auto" || v == "amd" || v == "cuda" || v == "software" ||
+                v.find('/') != std::string::npos;
        }},
       {"tag", "registered|direct|all",
        "which opens can be tagged: those of processes that hold a registered buffer (default); "

@@ -68,9 +68,9 @@ posix::Result<std::shared_ptr<const Runtime>> open_library(const std::string& pa
   return from_library(library, path);
 }
 
-// The stand-in lies beside whatever this code is in: build/lib/software for build/lib and build/bin, and
-// lib/hipfile/software once installed.
-std::vector<std::string> stand_ins() {
+// A stand-in lies beside whatever this code is in: build/lib/NAME for build/lib and build/bin, and lib/hipfile/NAME
+// once installed.
+std::vector<std::string> stand_ins(const std::string& name) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   std::vector<std::string> found;
@@ -78,19 +78,31 @@ std::vector<std::string> stand_ins() {
        {library_path(reinterpret_cast<void*>(stand_ins)), std::string("/proc/self/exe")}) {
     fs::path here = fs::canonical(anchor, ignored).parent_path();
     if (here.empty()) continue;
-    for (const char* relative : {"software", "hipfile/software", "../lib/software", "../lib/hipfile/software",
-                                 "../lib/x86_64-linux-gnu/hipfile/software"}) {
-      fs::path candidate = here / relative / "libamdhip64.so.6";
+    for (const char* relative :
+         {"", "hipfile", "../lib", "../lib/hipfile", "../lib/x86_64-linux-gnu/hipfile"}) {
+      fs::path candidate = here / relative / name / "libamdhip64.so.6";
       if (fs::exists(candidate, ignored)) found.push_back(candidate.string());
     }
   }
   return found;
 }
 
-posix::Result<std::shared_ptr<const Runtime>> load_software() {
-  for (const auto& path : stand_ins())
+posix::Result<std::shared_ptr<const Runtime>> load_stand_in(const std::string& name) {
+  for (const auto& path : stand_ins(name))
     if (auto runtime = open_library(path)) return runtime;
-  return posix::failure(ENODEV, "no software HIP runtime beside this program");
+  return posix::failure(ENODEV, "no HIP runtime '" + name + "' beside this program");
+}
+
+// Unlike AMD's runtime, the stand-in can be unloaded, as long as it has no device: the process is left as it was.
+posix::Result<std::shared_ptr<const Runtime>> load_cuda_with_device() {
+  for (const auto& path : stand_ins("cuda")) {
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) continue;
+    auto runtime = from_library(library, path);
+    if (runtime && (*runtime)->device_count() > 0) return runtime;
+    dlclose(library);
+  }
+  return posix::failure(ENODEV, "no NVIDIA GPU");
 }
 
 // A runtime that the process has already: the program's own pointers belong to it.
@@ -125,7 +137,7 @@ Runtime::Runtime(const HipTable& table, RuntimeKind kind, std::string path, int 
       device_memory_is_pages_(device_memory_is_pages) {}
 
 posix::Result<std::shared_ptr<const Runtime>> Runtime::load(const std::string& name) {
-  if (name == "software") return load_software();
+  if (name == "software" || name == "cuda") return load_stand_in(name);
   if (name == "amd") {
     if (auto present = load_present()) return present;
     return load_installed();
@@ -134,7 +146,8 @@ posix::Result<std::shared_ptr<const Runtime>> Runtime::load(const std::string& n
   if (name != "auto") return posix::failure(EINVAL, "HIP runtime '" + name + "'");
   if (auto present = load_present()) return present;
   if (auto installed = load_installed()) return installed;
-  return load_software();
+  if (auto cuda = load_cuda_with_device()) return cuda;
+  return load_stand_in("software");
 }
 
 int Runtime::device_count() const {
@@ -150,7 +163,8 @@ std::string Runtime::describe() const {
   char name[256] = "no device";
   if (device_count() > 0) table_.hipDeviceGetName(name, sizeof name, 0);
   std::string version = std::to_string(major()) + "." + std::to_string(version_ / 100000 % 100);
-  return std::string(name) + ", HIP " + version + (path_.empty() ? "" : " from " + path_);
+  return std::string(name) + ", HIP " + version + (kind_ == RuntimeKind::cuda ? " over CUDA" : "") +
+         (path_.empty() ? "" : " from " + path_);
 }
 
 std::string Runtime::error_name(hip::Error error) const {

@@ -77,10 +77,10 @@ enum class RuntimeKind { amd, software, cuda };
 /// A loaded runtime. Immutable, so usable from any thread; never unloaded, because HIP runtimes cannot be.
 class Runtime {
  public:
-  /// Which runtime to take. `name` is "auto", "amd", "software" or the path of a library. Auto takes the
+  /// Which runtime to take. `name` is "auto", "amd", "cuda", "software" or the path of a library. Auto takes the
   /// first of: a runtime already in this process, whatever devices it has; libamdhip64.so.10 to .5 with at
-  /// least one device; the software stand-in that was built with this project. ENODEV if there is none,
-  /// EINVAL for a bad name.
+  /// least one device; the stand-in for NVIDIA GPUs that was built with this project, with at least one device;
+  /// its software stand-in. ENODEV if there is none, EINVAL for a bad name.
   static posix::Result<std::shared_ptr<const Runtime>> load(const std::string& name);
 
   /// A runtime over a ready table, for tests that inject fakes.

@@ -33,7 +33,7 @@ std::string target_of(int fd) {
   return n < 0 ? "" : std::string(target, static_cast<size_t>(n));
 }
 
-enum class FdKind { pages, dma_buf, p2pmem, other };
+enum class FdKind { pages, dma_buf, p2pmem, nvidia_allocation, other };
 
 // dma-bufs say in their fdinfo who made them; no other file does.
 bool says_exporter(int fd) {
@@ -51,10 +51,12 @@ FdKind classify(int fd) {
   if (says_exporter(fd)) return FdKind::dma_buf;
   struct statx file;
   struct stat sys;
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &file) < 0) return FdKind::other;
   if (target_of(fd).ends_with("/p2pmem/allocate") && stat("/sys", &sys) == 0 &&
-      statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0 &&
       makedev(file.stx_dev_major, file.stx_dev_minor) == sys.st_dev)
     return FdKind::p2pmem;
+  constexpr unsigned kNvidiaMajor = 195;  // Documentation/admin-guide/devices.txt
+  if (S_ISCHR(file.stx_mode) && file.stx_rdev_major == kNvidiaMajor) return FdKind::nvidia_allocation;
   return FdKind::other;
 }
 
@@ -85,21 +87,18 @@ ImportResult map_pages(const posix::Fd& fd, uint64_t offset, uint64_t length, Me
   return std::make_unique<Imported>(memory, [kept] {});
 }
 
-ImportResult import_dma_buf(const std::shared_ptr<const Runtime>& runtime, int device, const posix::Fd& fd,
-                            uint64_t offset, uint64_t length) {
+// `size`: of the memory behind the descriptor, as far as it is known.
+ImportResult import_external(const std::shared_ptr<const Runtime>& runtime, int device, const posix::Fd& fd,
+                             uint64_t size, uint64_t offset, uint64_t length) {
   if (!runtime || !runtime->hip().hipImportExternalMemory ||
       !runtime->hip().hipExternalMemoryGetMappedBuffer || !runtime->hip().hipDestroyExternalMemory)
-    return posix::failure(ENODEV, "this HIP runtime imports no dma-buf");
-  off_t size = lseek(fd.get(), 0, SEEK_END);
-  if (size < 0) return posix::last_failure("size of dma-buf");
-  if (!inside(offset, length, static_cast<uint64_t>(size)))
-    return posix::failure(EINVAL, "range beyond the end of the dma-buf");
+    return posix::failure(ENODEV, "this HIP runtime imports no device memory by descriptor");
   DeviceGuard guard(*runtime, device);
   if (guard.status() != hip::kSuccess) return posix::failure(ENODEV, "HIP device " + std::to_string(device));
   hip::ExternalMemoryHandleDesc handle{};
   handle.type = hip::kExternalMemoryOpaqueFd;
   handle.handle.fd = fd.get();
-  handle.size = static_cast<unsigned long long>(size);
+  handle.size = size;
   hip::ExternalMemory external = nullptr;
   if (hip::Error e = runtime->hip().hipImportExternalMemory(&external, &handle); e != hip::kSuccess)
     return posix::failure(to_errno(e), "hipImportExternalMemory: " + runtime->error_name(e));
@@ -121,6 +120,15 @@ ImportResult import_dma_buf(const std::shared_ptr<const Runtime>& runtime, int d
   Memory memory{static_cast<char*>(address), length, MemoryKind::device, device,
                 runtime->device_memory_is_pages()};
   return std::make_unique<Imported>(memory, [release, address] { release(address); });
+}
+
+ImportResult import_dma_buf(const std::shared_ptr<const Runtime>& runtime, int device, const posix::Fd& fd,
+                            uint64_t offset, uint64_t length) {
+  off_t size = lseek(fd.get(), 0, SEEK_END);
+  if (size < 0) return posix::last_failure("size of dma-buf");
+  if (!inside(offset, length, static_cast<uint64_t>(size)))
+    return posix::failure(EINVAL, "range beyond the end of the dma-buf");
+  return import_external(runtime, device, fd, static_cast<uint64_t>(size), offset, length);
 }
 
 }  // namespace
@@ -160,6 +168,9 @@ ImportResult import_fd(std::shared_ptr<const Runtime> runtime, int device, posix
       length > static_cast<uint64_t>(INT64_MAX) - offset)
     return posix::failure(EINVAL, "range of the memory");
   if (kind == FdKind::dma_buf) return import_dma_buf(runtime, device, fd, offset, length);
+  // It does not say how large it is; the driver refuses to map more than there is.
+  if (kind == FdKind::nvidia_allocation)
+    return import_external(runtime, device, fd, offset + length, offset, length);
   if (kind == FdKind::p2pmem && (offset != 0 || length % static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) != 0))
     return posix::failure(EINVAL, "p2pmem takes offset 0 and whole pages");
   return map_pages(fd, offset, length, kind == FdKind::p2pmem ? MemoryKind::peer : MemoryKind::host);

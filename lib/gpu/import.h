@@ -36,9 +36,9 @@ posix::Result<std::unique_ptr<Imported>> import_ipc(std::shared_ptr<const Runtim
 /// on descriptors from anybody.
 bool is_memory(int fd);
 
-/// Memory behind a descriptor: a memfd, tmpfs or hugetlbfs file, a dma-buf (of `device`) or a p2pmem allocate
-/// file. EINVAL: none of these, or the range leaves it. EACCES: not open for reading and writing. ENODEV,
-/// ENOMEM.
+/// Memory behind a descriptor: a memfd, tmpfs or hugetlbfs file, a dma-buf (of `device`), a p2pmem allocate
+/// file, or an allocation shared by cuMemExportToShareableHandle. EINVAL: none of these, or the range leaves it.
+/// EACCES: not open for reading and writing. ESTALE: the runtime cannot import it. ENODEV, ENOMEM.
 posix::Result<std::unique_ptr<Imported>> import_fd(std::shared_ptr<const Runtime> runtime, int device,
                                                    posix::Fd fd, uint64_t offset, uint64_t length);
 

@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Reads files of a hipfile-fuse mount into device memory.", "hipfile-load");
   app.add_option("FILE", options.files, "files on the mount")->required();
-  app.add_option("--runtime", options.runtime, "HIP runtime: auto, amd, software or a path")
+  app.add_option("--runtime", options.runtime, "HIP runtime: auto, amd, cuda, software or a path")
       ->capture_default_str();
   app.add_option("--device", options.device, "HIP device")->capture_default_str();
   app.add_flag("--verify", options.verify, "compare the bytes in device memory with the file's");

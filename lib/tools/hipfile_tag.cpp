@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
       "hipfile-tag");
   app.add_option("FILE", options.file, "file on a hipfile-fuse mount")->required();
   app.add_option("COMMAND", options.command, "command and its arguments")->required();
-  app.add_option("--runtime", options.runtime, "HIP runtime: auto, amd, software or a path")
+  app.add_option("--runtime", options.runtime, "HIP runtime: auto, amd, cuda, software or a path")
       ->capture_default_str();
   app.add_option("--device", options.device, "HIP device")->capture_default_str();
   app.add_option("--fd", options.fd, "use the memory behind this open descriptor instead of making some");

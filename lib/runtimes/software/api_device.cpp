@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/device_properties.h"
+#include "common/error_text.h"
 #include "runtime.h"
 
 using software::runtime;
@@ -10,68 +12,20 @@ namespace {
 
 constexpr char kDeviceName[] = "Software HIP device (host memory)";
 
-struct ErrorText {
-  int number;
-  const char* name;
-  const char* text;
-};
-constexpr ErrorText kErrors[] = {
-    {0, "hipSuccess", "no error"},
-    {1, "hipErrorInvalidValue", "invalid argument"},
-    {2, "hipErrorOutOfMemory", "out of memory"},
-    {3, "hipErrorNotInitialized", "initialization error"},
-    {4, "hipErrorDeinitialized", "driver shutting down"},
-    {17, "hipErrorInvalidDevicePointer", "invalid device pointer"},
-    {21, "hipErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {98, "hipErrorInvalidDeviceFunction", "invalid device function"},
-    {100, "hipErrorNoDevice", "no ROCm-capable device is detected"},
-    {101, "hipErrorInvalidDevice", "invalid device ordinal"},
-    {201, "hipErrorInvalidContext", "invalid device context"},
-    {209, "hipErrorNoBinaryForGpu", "no kernel image is available for execution on the device"},
-    {400, "hipErrorInvalidHandle", "invalid resource handle"},
-    {500, "hipErrorNotFound", "named symbol not found"},
-    {600, "hipErrorNotReady", "device not ready"},
-    {700, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
-    {704, "hipErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
-    {705, "hipErrorPeerAccessNotEnabled", "peer access has not been enabled"},
-    {712, "hipErrorHostMemoryAlreadyRegistered",
-     "part or all of the requested memory range is already mapped"},
-    {713, "hipErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"},
-    {719, "hipErrorLaunchFailure", "unspecified launch failure"},
-    {801, "hipErrorNotSupported", "operation not supported"},
-    {999, "hipErrorUnknown", "unknown error"},
-};
-
-const ErrorText& describe(int error) {
-  for (const auto& e : kErrors)
-    if (e.number == error) return e;
-  return kErrors[std::size(kErrors) - 1];
-}
-
-// hipDeviceProp_t of HIP 5 (also what the unversioned name gives in later majors) and of HIP 6 and later.
-struct PropertyLayout {
-  size_t size, total_memory, warp_size, max_threads, processors, integrated, pci_bus, pci_device, pci_domain,
-      arch;
-};
-constexpr PropertyLayout kR0000{792, 256, 276, 280, 336, 652, 368, 372, 364, 396};
-constexpr PropertyLayout kR0600{1472, 288, 308, 320, 388, 396, 584, 588, 592, 1160};
-
-hip::Error properties(void* out, int device, const PropertyLayout& at) {
+hip::Error properties(void* out, int device, const runtimes::PropertyLayout& at) {
   if (!out) return hip::kErrorInvalidValue;
   if (!software::valid_device(device)) return hip::kErrorInvalidDevice;
-  char* p = static_cast<char*>(out);
-  memset(p, 0, at.size);
-  auto put = [p](size_t offset, auto value) { memcpy(p + offset, &value, sizeof value); };
-  snprintf(p, 256, "%s", kDeviceName);
-  put(at.total_memory, runtime().memory.total_bytes());
-  put(at.warp_size, 64);
-  put(at.max_threads, 1024);
-  put(at.processors, 1);
-  put(at.integrated, runtime().knobs.integrated ? 1 : 0);
-  put(at.pci_bus, device);
-  put(at.pci_device, 0);
-  put(at.pci_domain, 0xffff);
-  snprintf(p + at.arch, 64, "software");
+  runtimes::DeviceProperties d;
+  d.name = kDeviceName;
+  d.architecture = "software";
+  d.total_memory = runtime().memory.total_bytes();
+  d.warp_size = 64;
+  d.max_threads = 1024;
+  d.processors = 1;
+  d.integrated = runtime().knobs.integrated ? 1 : 0;
+  d.pci_domain = 0xffff;
+  d.pci_bus = device;
+  runtimes::put_properties(out, d, at);
   return hip::kSuccess;
 }
 
@@ -188,15 +142,15 @@ HIP_EXPORT hip::Error hipDeviceGetByPCIBusId(int* device, const char* text) {
 }
 HIP_EXPORT hip::Error hipGetDeviceProperties(void* out, int device) {
   HIP_ENTER("hipGetDeviceProperties");
-  HIP_RETURN(properties(out, device, kR0000));
+  HIP_RETURN(properties(out, device, runtimes::kR0000));
 }
 HIP_EXPORT hip::Error hipGetDevicePropertiesR0000(void* out, int device) {
   HIP_ENTER("hipGetDevicePropertiesR0000");
-  HIP_RETURN(properties(out, device, kR0000));
+  HIP_RETURN(properties(out, device, runtimes::kR0000));
 }
 HIP_EXPORT hip::Error hipGetDevicePropertiesR0600(void* out, int device) {
   HIP_ENTER("hipGetDevicePropertiesR0600");
-  HIP_RETURN(properties(out, device, kR0600));
+  HIP_RETURN(properties(out, device, runtimes::kR0600));
 }
 HIP_EXPORT hip::Error hipRuntimeGetVersion(int* version) {
   if (!version) HIP_RETURN(hip::kErrorInvalidValue);
@@ -215,51 +169,25 @@ HIP_EXPORT hip::Error hipDriverGetVersion(int* version) {
 HIP_EXPORT hip::Error hipGetLastError() { return software::take_last_error(true); }
 HIP_EXPORT hip::Error hipPeekAtLastError() { return software::take_last_error(false); }
 HIP_EXPORT hip::Error hipExtGetLastError() { return software::take_last_error(true); }
-HIP_EXPORT const char* hipGetErrorName(int error) { return describe(error).name; }
-HIP_EXPORT const char* hipGetErrorString(int error) { return describe(error).text; }
+HIP_EXPORT const char* hipGetErrorName(int error) { return runtimes::describe_error(error).name; }
+HIP_EXPORT const char* hipGetErrorString(int error) { return runtimes::describe_error(error).text; }
 HIP_EXPORT hip::Error hipDrvGetErrorName(int error, const char** out) {
   if (!out) return hip::kErrorInvalidValue;
-  *out = describe(error).name;
+  *out = runtimes::describe_error(error).name;
   return hip::kSuccess;
 }
 HIP_EXPORT hip::Error hipDrvGetErrorString(int error, const char** out) {
   if (!out) return hip::kErrorInvalidValue;
-  *out = describe(error).text;
+  *out = runtimes::describe_error(error).text;
   return hip::kSuccess;
 }
 
 // ------------------------------------------------------------------------------------- kernels: there is no
 // GPU
 
-HIP_EXPORT void** __hipRegisterFatBinary(const void*) {
-  static void* registered;
-  return &registered;
-}
-HIP_EXPORT void __hipUnregisterFatBinary(void**) {}
-HIP_EXPORT void __hipRegisterFunction(void**, const void*, char*, const char*, unsigned, void*, void*, void*,
-                                      void*, int*) {}
-HIP_EXPORT void __hipRegisterVar(void**, void*, char*, char*, int, size_t, int, int) {}
 struct Dim3 {
   uint32_t x, y, z;
 };
-thread_local struct {
-  Dim3 grid, block;
-  size_t shared_bytes;
-  hip::Stream stream;
-} pushed_call;
-HIP_EXPORT hip::Error __hipPushCallConfiguration(Dim3 grid, Dim3 block, size_t shared_bytes,
-                                                 hip::Stream stream) {
-  pushed_call = {grid, block, shared_bytes, stream};
-  return hip::kSuccess;
-}
-HIP_EXPORT hip::Error __hipPopCallConfiguration(Dim3* grid, Dim3* block, size_t* shared_bytes,
-                                                hip::Stream* stream) {
-  *grid = pushed_call.grid;
-  *block = pushed_call.block;
-  *shared_bytes = pushed_call.shared_bytes;
-  *stream = pushed_call.stream;
-  return hip::kSuccess;
-}
 HIP_EXPORT hip::Error hipLaunchKernel(const void*, Dim3, Dim3, void**, size_t, hip::Stream) {
   HIP_ENTER("hipLaunchKernel");
   HIP_RETURN(hip::kErrorInvalidDeviceFunction);

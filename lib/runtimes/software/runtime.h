@@ -1,6 +1,7 @@
 // The state of the software runtime, and what every exported function does first.
 #pragma once
 
+#include "common/export.h"
 #include "knobs.h"
 #include "memory.h"
 #include "stream.h"
@@ -8,8 +9,6 @@
 #ifndef HIP_SOFTWARE_MAJOR
 #define HIP_SOFTWARE_MAJOR 6
 #endif
-
-#define HIP_EXPORT extern "C" __attribute__((visibility("default")))
 
 /// Opens an exported function: an injected fault, or no device, ends it here.
 #define HIP_ENTER(name)                                                         \

@@ -442,7 +442,10 @@ enum { kMemoryType = 2, kDevicePointer = 3, kHostPointer = 4, kIsManaged = 8, kO
 // As CUDA: 0 for pointers that are not known.
 Error one_attribute(void* out, int attribute, void* p) {
   hip::PointerAttributes a{};
-  if (forward("hipPointerGetAttributes", &a, static_cast<const void*>(p)) != hip::kSuccess || a.type == 0)
+  if (std::lock_guard lock(created_mutex); find_mapped(p) != mapped.end())
+    a = {2, 0, p, nullptr, 0, 0};
+  else if (forward("hipPointerGetAttributes", &a, static_cast<const void*>(p)) != hip::kSuccess ||
+           a.type == 0)
     return hip::kErrorInvalidValue;
   auto put = [out](auto value) {
     memcpy(out, &value, sizeof value);
@@ -701,12 +704,13 @@ CUDA_EXPORT Error cuMemAddressReserve(void** out, size_t size, size_t, void*, un
   ENTER();
   if (size % kGranularity) return hip::kErrorInvalidValue;
   *out = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return *out == MAP_FAILED ? hip::kErrorOutOfMemory : hip::kSuccess;
+  if (*out == MAP_FAILED) return hip::kErrorOutOfMemory;
+  return forward("hipHostRegister", *out, size, 0u);  // so that copies can cross it
 }
 CUDA_EXPORT Error cuMemAddressFree(void* p, size_t size) {
   record("cuMemAddressFree");
-  munmap(p, size);
-  return hip::kSuccess;
+  forward("hipHostUnregister", p);
+  return munmap(p, size) == 0 ? hip::kSuccess : hip::kErrorInvalidValue;
 }
 CUDA_EXPORT Error cuMemMap(void* p, size_t size, size_t offset, unsigned long long handle,
                            unsigned long long) {
@@ -737,10 +741,10 @@ CUDA_EXPORT Error cuMemSetAccess(void*, size_t, const void*, size_t count) {
 
 // ------------------------------------------------------------------------------------------------------- modules
 
-/// An image is a text that starts with ".version"; its functions are the words of it.
+/// An image is a text with the word ".version"; its functions are the words of it.
 CUDA_EXPORT Error cuModuleLoadData(void** module, const void* image) {
   ENTER();
-  if (strncmp(static_cast<const char*>(image), ".version", 8) != 0) return static_cast<Error>(200);
+  if (!strstr(static_cast<const char*>(image), ".version")) return static_cast<Error>(200);
   *module = new std::string(static_cast<const char*>(image));
   return hip::kSuccess;
 }

@@ -54,9 +54,10 @@ class Engine : public testing::Test {
   }
   void SetUp() override {
     make();
-    char name[] = "/var/tmp/engine_XXXXXX";
-    posix::Fd fd(mkstemp(name));
-    path_ = name;
+    const char* directory = getenv("HIPFILE_TEST_DIR");
+    path_ = std::string(directory ? directory : "/var/tmp") + "/engine_XXXXXX";
+    posix::Fd fd(mkstemp(path_.data()));
+    ASSERT_TRUE(fd) << path_;
     file_fd_ = fd.release();
   }
   void TearDown() override {

@@ -17,7 +17,8 @@ TEST(MountOptions, AreTakenFromACommaSeparatedList) {
   ASSERT_TRUE(fs::apply_mount_options(
       o,
       "tag=all,passthrough=off,cache=0.5,threads=3,pool=64,slot=2,depth=8,io_uring=off,log=debug,ro,"
-      "socket=/tmp/s,runtime=software,routes=staged+pages"));
+      "socket=/tmp/s,runtime=cuda,routes=staged+pages"));
+  EXPECT_EQ(o.runtime, "cuda");
   EXPECT_EQ(o.tag, fs::TagPolicy::all);
   EXPECT_FALSE(o.passthrough);
   EXPECT_DOUBLE_EQ(o.cache_seconds, 0.5);

@@ -6,7 +6,6 @@
 namespace fs {
 namespace {
 
-constexpr uint64_t kShort = 64 * 1024;
 constexpr uint64_t kLong = 4 * 1024 * 1024;
 
 // A write by anyone but root takes the set-id bits away. The engine's threads may be root to the file system,
@@ -51,9 +50,28 @@ posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, 
 }
 
 bool is_short(const GpuIo& io) {
-  return io.direction == engine::Direction::read && io.length <= kShort && io.buffer->memory().pages;
+  return io.direction == engine::Direction::read && io.length <= engine::kSmall;
 }
 bool is_long(uint64_t length) { return length > kLong; }
+
+namespace {
+
+void log_failure(Filesystem& fs, const OpenFile& file, const GpuIo& io, const engine::Outcome& outcome) {
+  if (!outcome.error || outcome.error == EINTR) return;
+  const bool writing = io.direction == engine::Direction::write;
+  spdlog::info("{} of {} bytes at {} of inode {} ended after {} by route {}: {}{}",
+               writing ? "write" : "read", io.length, io.file_offset, file.node->inode, outcome.bytes,
+               engine::name(outcome.route), strerror(outcome.error),
+               outcome.hip_error != hip::kSuccess && fs.engine().runtime()
+                   ? " (" + fs.engine().runtime()->error_name(outcome.hip_error) + ")"
+                   : "");
+}
+
+engine::Request request_of(const storage::File& file, const GpuIo& io) {
+  return {io.direction, &file, io.buffer->memory(), io.buffer_offset, io.file_offset, io.length};
+}
+
+}  // namespace
 
 engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
                           const engine::CancelToken& cancel) {
@@ -64,27 +82,35 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
     spdlog::warn("inode {}: {}", file.node->inode, opened.error().text());
     return outcome;
   }
-  const bool writing = io.direction == engine::Direction::write;
-  auto lane = fs.engine().lease();  // made with the daemon's rights: what it starts serves others later
-  {
-    std::optional<AsWriter> as;
-    if (writing) {
-      drop_set_id_bits(file, io.caller);
-      as.emplace(io.caller);
-    }
-    outcome = fs.engine().run(
-        {io.direction, opened->get(), io.buffer->memory(), io.buffer_offset, io.file_offset, io.length},
-        cancel, std::move(lane));
+  if (io.direction == engine::Direction::read) {
+    outcome = fs.engine().run(request_of(**opened, io), cancel);
+  } else {
+    auto lane = fs.engine().lease();  // made with the daemon's rights: what it starts serves others later
+    drop_set_id_bits(file, io.caller);
+    AsWriter as(io.caller);
+    outcome = fs.engine().run(request_of(**opened, io), cancel, std::move(lane));
   }
-  if (writing && outcome.bytes > 0) invalidate_written(fs, file, io, outcome, cancel);
-  if (outcome.error && outcome.error != EINTR)
-    spdlog::info("{} of {} bytes at {} of inode {} ended after {} by route {}: {}{}",
-                 writing ? "write" : "read", io.length, io.file_offset, file.node->inode, outcome.bytes,
-                 engine::name(outcome.route), strerror(outcome.error),
-                 outcome.hip_error != hip::kSuccess && fs.engine().runtime()
-                     ? " (" + fs.engine().runtime()->error_name(outcome.hip_error) + ")"
-                     : "");
+  if (io.direction == engine::Direction::write && outcome.bytes > 0)
+    invalidate_written(fs, file, io, outcome, cancel);
+  log_failure(fs, file, io, outcome);
   return outcome;
+}
+
+std::vector<engine::Outcome> carry_out_reads(Filesystem& fs, OpenFile& file, std::span<const GpuIo> reads,
+                                             const engine::CancelToken& cancel) {
+  auto opened = engine_file(fs, file);
+  if (!opened) {
+    engine::Outcome failed;
+    failed.error = opened.error().code;
+    spdlog::warn("inode {}: {}", file.node->inode, opened.error().text());
+    return std::vector<engine::Outcome>(reads.size(), failed);
+  }
+  std::vector<engine::Request> requests;
+  requests.reserve(reads.size());
+  for (const GpuIo& io : reads) requests.push_back(request_of(**opened, io));
+  auto outcomes = fs.engine().run_all(requests, cancel);
+  for (size_t i = 0; i < reads.size(); i++) log_failure(fs, file, reads[i], outcomes[i]);
+  return outcomes;
 }
 
 engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io,

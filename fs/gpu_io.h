@@ -1,6 +1,9 @@
 // Moving bytes between an open file of the mount and a registered buffer.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "filesystem.h"
 
 namespace fs {
@@ -20,7 +23,11 @@ posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, 
 /// Carries a request out on the calling thread.
 engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io, const engine::CancelToken& cancel);
 
-/// The same; what is thrown becomes an error of the request.
+/// Carries reads out on the calling thread; small ones share one submission.
+std::vector<engine::Outcome> carry_out_reads(Filesystem& fs, OpenFile& file, std::span<const GpuIo> reads,
+                                             const engine::CancelToken& cancel);
+
+/// Carries one request out; what is thrown becomes an error of the request.
 engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io,
                                  const engine::CancelToken& cancel);
 

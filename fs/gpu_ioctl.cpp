@@ -308,7 +308,7 @@ class Batch {
     batch->open_parts_ = parts.size() + 1;
     for (auto& part : parts) {
       uint64_t bytes = 0;
-      for (auto& [index, io] : part) bytes += io.length;
+      for (const GpuIo& io : part.ios) bytes += io.length;
       batch->call_.fs.executor().submit([batch, part = std::move(part)]() mutable { batch->run(part); },
                                         batch->token_, is_long(bytes));
     }
@@ -316,7 +316,11 @@ class Batch {
   }
 
  private:
-  using Part = std::vector<std::pair<size_t, GpuIo>>;
+  /// Neighbours in the batch that go the same direction.
+  struct Part {
+    std::vector<size_t> indices;
+    std::vector<GpuIo> ios;
+  };
   static constexpr uint64_t kPartBytes = 1 << 20;  // small entries share a part
 
   std::vector<Part> check() {
@@ -332,23 +336,36 @@ class Batch {
         entry.route = entry.reason = 0;
         continue;
       }
-      if (bytes >= kPartBytes) {
+      if (bytes >= kPartBytes || parts.back().ios.back().direction != io.direction) {
         parts.emplace_back();
         bytes = 0;
       }
       bytes += io.length;
-      parts.back().emplace_back(i, std::move(io));
+      parts.back().indices.push_back(i);
+      parts.back().ios.push_back(std::move(io));
     }
     return parts;
   }
 
   void run(Part& part) {
     prepare_thread();
-    auto file = call_.file();
-    for (auto& [index, io] : part)
-      put_outcome(entries_[index], carry_out_safely(call_.fs, *file, io, *token_));
-    part.clear();
+    auto outcomes = outcomes_of(part);
+    for (size_t i = 0; i < outcomes.size(); i++) put_outcome(entries_[part.indices[i]], outcomes[i]);
+    part = {};
     part_done();
+  }
+
+  std::vector<engine::Outcome> outcomes_of(const Part& part) {
+    auto file = call_.file();
+    std::vector<engine::Outcome> outcomes;
+    if (part.ios.size() > 1 && part.ios[0].direction == engine::Direction::read) {
+      try {
+        return carry_out_reads(call_.fs, *file, part.ios, *token_);
+      } catch (const std::bad_alloc&) {  // one by one then
+      }
+    }
+    for (const GpuIo& io : part.ios) outcomes.push_back(carry_out_safely(call_.fs, *file, io, *token_));
+    return outcomes;
   }
 
   void part_done() {

@@ -111,6 +111,26 @@ const std::vector<Definition>& definitions() {
        [](Options& o, const std::string& v) {
          return parse_number(v, o.engine.depth) && o.engine.depth >= 1 && o.engine.depth <= 256;
        }},
+      {"copy_threads", "N", "threads that copy for one request (default: the CPUs, at most 16)",
+       [](Options& o, const std::string& v) {
+         return parse_number(v, o.engine.copy_threads) && o.engine.copy_threads >= 1 &&
+                o.engine.copy_threads <= 256;
+       }},
+      {"data", "auto|once|keep",
+       "GPU reads and the page cache (default auto: what is cached comes from it, the rest goes around it; "
+       "once: "
+       "and nothing is left there; keep: everything goes through it)",
+       [](Options& o, const std::string& v) {
+         auto use = engine::parse_cache_use(v);
+         if (use) o.engine.cache_use = *use;
+         return use.has_value();
+       }},
+      {"windows", "MIB",
+       "cap of file data that stays mapped for the GPU (default an eighth of the memory; 0: none)",
+       [](Options& o, const std::string& v) {
+         o.engine.windows = v != "0";
+         return v == "0" || parse_mebibytes(v, o.engine.window_bytes, 64, 1 << 24);
+       }},
       {"io_uring", "on|off", "file I/O by io_uring or by threads (default on, threads where it is refused)",
        [](Options& o, const std::string& v) { return parse_switch(v, o.engine.io_uring); }},
       {"socket", "PATH|none", "socket through which clients hand over descriptors",

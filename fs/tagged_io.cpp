@@ -11,6 +11,8 @@
 namespace fs {
 namespace {
 
+constexpr uint64_t kAhead = 8 << 20;  // a few ms of a fast disk
+
 // Zeros of any length a read can have: pages that are never written all share the kernel's zero page.
 const char* zeros(size_t size) {
   constexpr size_t kMost = size_t{256} << 20;  // fs.fuse.max_pages_limit is at most 65535 pages
@@ -35,6 +37,20 @@ void reply_read(fuse_req_t request, Filesystem& fs, const Tag& tag, const GpuIo&
     fuse_reply_err(request, error);
   else
     fuse_reply_buf(request, copy.data(), bytes);
+}
+
+// Reads of a tagged descriptor come one by one, a MiB at most: the disk would rest in between.
+void read_ahead(Filesystem& fs, OpenFile& file, Tag& tag, const GpuIo& io) {
+  const uint64_t end = io.file_offset + io.length;
+  const bool follows = tag.next_offset.exchange(end) == io.file_offset;
+  if (!follows) {
+    tag.ahead = 0;
+    return;
+  }
+  const ReadAhead next = read_ahead_of(end, tag.ahead);
+  if (next.length == 0) return;
+  tag.ahead = next.offset + next.length;
+  if (auto opened = engine_file(fs, file)) fs.engine().read_ahead(**opened, next.offset, next.length);
 }
 
 void account(Tag& tag, engine::Direction direction, const engine::Outcome& outcome) {
@@ -66,6 +82,7 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
               guard = InterruptGuard(request, token)]() mutable {
     prepare_thread();
+    if (io.direction == engine::Direction::read) read_ahead(fs, *file, *tag, io);
     engine::Outcome outcome = carry_out_safely(fs, *file, io, *token);
     account(*tag, io.direction, outcome);
     guard.disarm();
@@ -83,6 +100,12 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
 }
 
 }  // namespace
+
+ReadAhead read_ahead_of(uint64_t offset, uint64_t ahead) {
+  const uint64_t begin = std::max(offset, ahead), end = offset + kAhead;
+  if (begin + kAhead / 2 > end) return {};
+  return {begin, end - begin};
+}
 
 TagShare share_of(uint64_t tag_offset, uint64_t tag_length, uint64_t tag_buffer_offset, uint64_t offset,
                   uint64_t length) {

@@ -73,6 +73,19 @@ std::optional<size_t> index_of(const Parameter (&parameters)[N], std::string_vie
   return std::nullopt;
 }
 
+// Numbers that hipFileSet* does not know; false if out of bounds.
+bool set_number(Settings& settings, std::string_view name, size_t value) {
+  constexpr size_t kMostThreads = 256, kMostWindowsMb = 1 << 24;
+  if (name == "copy_threads") {
+    if (value < 1 || value > kMostThreads) return false;
+    settings.copy_threads = static_cast<unsigned>(value);
+    return true;
+  }
+  if (value > kMostWindowsMb) return false;
+  settings.windows_mb = value;
+  return true;
+}
+
 void apply_mounts(Settings& settings, const toml::node& node, Warnings& warnings) {
   const toml::array* rules = node.as_array();
   if (!rules) return warnings.push_back("mount: expected [[mount]] tables");
@@ -112,6 +125,10 @@ engine::Config Settings::engine_config() const {
       static_cast<unsigned>(std::clamp<size_t>(size(hipFileParamExecutionMaxIOQueueDepth), 1, 256));
   config.io_uring = flag(hipFileParamPreferIOUring);
   config.peer_on_any_file_system = unsupported_file_systems;
+  config.cache_use = data;
+  config.copy_threads = copy_threads;
+  config.windows = windows_mb.value_or(1) > 0;
+  config.window_bytes = windows_mb.value_or(0) << 20;
   return config;
 }
 
@@ -147,6 +164,16 @@ posix::Result<void> apply_file(Settings& settings, const std::string& text, Warn
         warnings.push_back(name + ": not a valid text");
     } else if (name == "unsupported_file_systems") {
       settings.unsupported_file_systems = node.value<bool>().value_or(settings.unsupported_file_systems);
+    } else if (name == "data") {
+      auto use = engine::parse_cache_use(node.value<std::string>().value_or(""));
+      if (use)
+        settings.data = *use;
+      else
+        warnings.push_back("data: expected auto, once or keep");
+    } else if (name == "copy_threads" || name == "windows_mb") {
+      auto value = node.value<int64_t>();
+      if (!value || !set_number(settings, name, static_cast<size_t>(*value)))
+        warnings.push_back(name + ": not a valid number");
     } else if (name == "routes") {
       auto value = node.value<std::string>();
       auto set = value ? engine::RouteSet::parse(*value) : std::nullopt;
@@ -186,6 +213,20 @@ void apply_environment(Settings& settings, const char* (*get)(const char*), Warn
   flag("HIPFILE_ALLOW_COMPAT_MODE",
        [&](bool v) { settings.bools[hipFileParamPropertiesAllowCompatMode] = v; });
   flag("HIPFILE_FORCE_COMPAT_MODE", [&](bool v) { settings.bools[hipFileParamForceCompatMode] = v; });
+  if (const char* text = get("HIPFILE_DATA")) {
+    if (auto use = engine::parse_cache_use(text))
+      settings.data = *use;
+    else
+      warnings.push_back(std::string("HIPFILE_DATA=") + text + ": expected auto, once or keep; ignored");
+  }
+  auto bounded = [&](const char* name, const char* setting) {
+    number(name, [&](size_t v) {
+      if (!set_number(settings, setting, v))
+        warnings.push_back(std::string(name) + ": not a valid number; ignored");
+    });
+  };
+  bounded("HIPFILE_COPY_THREADS", "copy_threads");
+  bounded("HIPFILE_WINDOWS_MB", "windows_mb");
   flag("HIPFILE_UNSUPPORTED_FILE_SYSTEMS", [&](bool v) { settings.unsupported_file_systems = v; });
   number("HIPFILE_STATS_LEVEL",
          [&](size_t v) { settings.sizes[hipFileParamProfileStats] = std::min<size_t>(v, 3); });

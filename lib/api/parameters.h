@@ -39,6 +39,9 @@ struct Settings {
   bool unsupported_file_systems = false;  ///< peer DMA on any file system
   engine::RouteSet routes = engine::RouteSet::all();
   std::vector<MountRule> mounts;
+  engine::CacheUse data = engine::CacheUse::automatic;
+  unsigned copy_threads = 0;         ///< 0: by the number of CPUs
+  std::optional<size_t> windows_mb;  ///< 0: none; not set: an eighth of the memory
 
   Settings();
   size_t size(hipFileSizeTConfigParameter_t p) const { return sizes[static_cast<size_t>(p)]; }

@@ -16,7 +16,7 @@ inline constexpr char kStatsDescriptor[] = "HIPFILE_STATS_FD";
 inline constexpr uint64_t kStatsVersion = 2;
 inline constexpr size_t kStatsGpus = 16;
 inline constexpr size_t kSizeBuckets =
-    32;  ///< bucket i: [4 KiB << (i - 1), 4 KiB << i), the first below 4 KiB
+    32;                                 ///< bucket i: [4 KiB << (i - 1), 4 KiB << i), the first below 4 KiB
 inline constexpr size_t kReasons = 64;  ///< room for those to come
 static_assert(kReasons >= engine::kReasons);
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/route.h"
 
@@ -15,6 +17,14 @@ enum class CacheUse {
   keep,       ///< everything goes through the cache, so that the next reader finds it there
 };
 
+/// "auto", "once" or "keep".
+inline std::optional<CacheUse> parse_cache_use(std::string_view text) {
+  if (text == "auto") return CacheUse::automatic;
+  if (text == "once") return CacheUse::once;
+  if (text == "keep") return CacheUse::keep;
+  return std::nullopt;
+}
+
 struct Config {
   RouteSet routes = RouteSet::all();
   size_t slot_bytes = size_t{4} << 20;    ///< one pinned staging slot; a multiple of the page size
@@ -23,6 +33,7 @@ struct Config {
   bool io_uring = true;                   ///< false: threads instead
   unsigned copy_threads = 0;  ///< that copy at the same time for one request; 0: by the number of CPUs
   CacheUse cache_use = CacheUse::automatic;
+  bool windows = true;  ///< files that are read again stay mapped for devices where that is known to be good
   bool windows_on_any_runtime = false;  ///< device reads of the page cache also where not measured, for tests
   size_t window_bytes = 0;  ///< cap of file pages that stay mapped for the device; 0: an eighth of the memory
   bool peer_on_any_file_system = false;  ///< try peer DMA whatever the file system and the disks

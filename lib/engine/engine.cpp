@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -34,7 +35,9 @@ unsigned copy_threads(const Config& config) {
 
 // Only where it is measured to be safe and faster: AMD's driver stalls for a second on registering a file's pages.
 uint64_t window_budget(const gpu::Runtime* runtime, const Config& config) {
-  if (!runtime || (runtime->kind() != gpu::RuntimeKind::cuda && !config.windows_on_any_runtime)) return 0;
+  if (!runtime || !config.windows ||
+      (runtime->kind() != gpu::RuntimeKind::cuda && !config.windows_on_any_runtime))
+    return 0;
   if (config.window_bytes > 0) return config.window_bytes;
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 8;
 }
@@ -59,7 +62,11 @@ Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config
       small_lanes_(runtime_, pool_.get()),
       kernels_(kernels_for(runtime_.get())),
       windows_(runtime_, window_budget(runtime_.get(), config_)),
-      team_(copy_threads(config_)) {}
+      team_(copy_threads(config_)) {
+  if (runtime_ && runtime_->kind() == gpu::RuntimeKind::amd)
+    for (int device = 0, n = runtime_->device_count(); device < n; device++)
+      large_bars_.push_back(gpu::LargeBar::of(*runtime_, device));
+}
 
 Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& failed_now) const {
   const storage::FileFacts& facts = r.file->facts();
@@ -169,6 +176,11 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
   return outcome;
 }
 
+const gpu::LargeBar* Engine::large_bar(int device) const {
+  const auto index = static_cast<size_t>(device);
+  return device >= 0 && index < large_bars_.size() && large_bars_[index] ? &*large_bars_[index] : nullptr;
+}
+
 std::optional<Outcome> Engine::run_small(const Request& r) {
   if (r.direction != Direction::read || r.length == 0 || r.length > kSmall) return std::nullopt;
   if (r.file->facts().kind != storage::FileKind::regular || config_.cache_use == CacheUse::once)
@@ -177,6 +189,17 @@ std::optional<Outcome> Engine::run_small(const Request& r) {
       runtime_ && (r.memory.kind == gpu::MemoryKind::device || r.memory.kind == gpu::MemoryKind::managed);
   if (!r.memory.pages && !known_to_runtime) return std::nullopt;
   const RouteSet allowed = config_.routes & r.routes;
+  if (const gpu::LargeBar* bar = large_bar(r.memory.device);
+      bar && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device && allowed.has(Route::store))
+    if (auto done =
+            read_small_by_store(*bar, *r.file, r.memory.address + r.memory_offset, r.length, r.file_offset)) {
+      Outcome outcome;
+      outcome.bytes = done->bytes;
+      outcome.error = done->error;
+      outcome.route = Route::store;
+      outcome.reason = Reason::too_small;
+      return outcome;
+    }
   if (!allowed.has(r.memory.pages ? Route::cached : Route::staged)) return std::nullopt;
   Outcome outcome;
   outcome.reason = peer_refusal(situation(r, 0, {}));
@@ -243,6 +266,11 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
   }
   for (size_t i : one_by_one) outcomes[i] = run(requests[i], cancel);
   return outcomes;
+}
+
+void Engine::read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const {
+  if (config_.cache_use == CacheUse::once || file.buffered() < 0) return;
+  posix_fadvise(file.buffered(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "engine/small_lanes.h"
 #include "engine/team.h"
 #include "engine/verdict.h"
+#include "gpu/large_bar.h"
 #include "gpu/pinned_pool.h"
 #include "kernels/launch.h"
 
@@ -53,6 +54,8 @@ class Engine {
   Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
   /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
+  /// Starts to read a range into the page cache, without waiting; nothing where the configuration wants nothing there.
+  void read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const;
   /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
   int fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   /// What run() would do now, and why.
@@ -83,6 +86,8 @@ class Engine {
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
   std::optional<Reason> small_read_reason(const Request& request) const;
+  /// Null where the CPU cannot store to the device's memory.
+  const gpu::LargeBar* large_bar(int device) const;
   /// The whole of a small read, if it is one and can go the short way.
   std::optional<Outcome> run_small(const Request& request);
   static uint64_t readable_length(const Request& request);
@@ -96,6 +101,7 @@ class Engine {
   const std::shared_ptr<const gpu::Runtime> runtime_;
   const Config config_;
   storage::MountTable mounts_;
+  std::vector<std::optional<gpu::LargeBar>> large_bars_;  ///< by HIP ordinal
   mutable std::once_flag devices_once_;
   mutable std::vector<std::optional<gpu::DeviceFacts>> devices_;  ///< by HIP ordinal
   std::unique_ptr<gpu::PinnedPool> pool_;

@@ -34,6 +34,13 @@ std::optional<SmallResult> read_small_into_pages(const storage::File& file, char
   return r;
 }
 
+std::optional<SmallResult> read_small_by_store(const gpu::LargeBar& bar, const storage::File& file, char* to,
+                                               size_t length, uint64_t offset) {
+  auto r = read_small_into_pages(file, to, length, offset);
+  if (r && r->bytes > 0) bar.flush(to + r->bytes - 1);
+  return r;
+}
+
 std::optional<SmallResult> read_small_into_device(const gpu::Runtime& runtime, SmallLanes& lanes,
                                                   const storage::File& file, int device, char* to,
                                                   size_t length, uint64_t offset) {

@@ -5,6 +5,7 @@
 
 #include "engine/cancel.h"
 #include "engine/small_lanes.h"
+#include "gpu/large_bar.h"
 #include "gpu/memory.h"
 #include "storage/file.h"
 
@@ -20,6 +21,11 @@ struct SmallResult {
 /// turns out not to be: then nothing has happened.
 std::optional<SmallResult> read_small_into_pages(const storage::File& file, char* to, size_t length,
                                                  uint64_t offset);
+
+/// Reads [offset, offset + length) through the page cache straight into VRAM: the kernel stores to it through the BAR,
+/// and no HIP call is made. Nothing if the CPU cannot address the memory: then nothing has happened.
+std::optional<SmallResult> read_small_by_store(const gpu::LargeBar& bar, const storage::File& file, char* to,
+                                               size_t length, uint64_t offset);
 
 /// Reads `length` (at most kSmall) bytes by way of a lane's pinned memory into memory of a device. Nothing if no lane is
 /// to be had or the lane has no stream: then nothing has happened.

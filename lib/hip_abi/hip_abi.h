@@ -51,6 +51,7 @@ enum DeviceAttribute : int {
   kAttributePciDeviceId = 68,
   kAttributePciDomainId = 69,
   kAttributeUnifiedAddressing = 85,
+  kAttributeHdpMemFlushCntl = 10005,  ///< a pointer to the register
   kAttributeIsLargeBar = 10011,
   kAttributeCanUseStreamWaitValue = 10013,
 };

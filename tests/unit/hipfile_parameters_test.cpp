@@ -153,6 +153,30 @@ TEST(Settings, EnvironmentVariablesAreAppliedAndOddOnesReported) {
   EXPECT_EQ(warnings.size(), 2u);
 }
 
+TEST(Settings, SayHowDataIsReadByEnvironmentAndByFile) {
+  auto environment = [](const char* name) -> const char* {
+    std::string n = name;
+    if (n == "HIPFILE_DATA") return "once";
+    if (n == "HIPFILE_COPY_THREADS") return "3";
+    if (n == "HIPFILE_WINDOWS_MB") return "0";
+    return nullptr;
+  };
+  api::Settings s;
+  api::Warnings warnings;
+  ASSERT_TRUE(api::apply_file(s, "data = 'keep'\ncopy_threads = 7\nwindows_mb = 512\n", warnings));
+  EXPECT_EQ(s.engine_config().cache_use, engine::CacheUse::keep);
+  EXPECT_EQ(s.engine_config().copy_threads, 7u);
+  EXPECT_EQ(s.engine_config().window_bytes, 512u << 20);
+  EXPECT_TRUE(s.engine_config().windows);
+  api::apply_environment(s, environment, warnings);
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(s.engine_config().cache_use, engine::CacheUse::once);
+  EXPECT_EQ(s.engine_config().copy_threads, 3u);
+  EXPECT_FALSE(s.engine_config().windows);
+  ASSERT_TRUE(api::apply_file(s, "data = 'x'\ncopy_threads = 0\nwindows_mb = -1\n", warnings));
+  EXPECT_EQ(warnings.size(), 3u);
+}
+
 TEST(Settings, CompatModesChooseRoutes) {
   using engine::Route;
   api::Settings s;

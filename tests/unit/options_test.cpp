@@ -17,7 +17,11 @@ TEST(MountOptions, AreTakenFromACommaSeparatedList) {
   ASSERT_TRUE(fs::apply_mount_options(
       o,
       "tag=all,passthrough=off,cache=0.5,threads=3,pool=64,slot=2,depth=8,io_uring=off,log=debug,ro,"
-      "socket=/tmp/s,runtime=cuda,routes=staged+pages"));
+      "socket=/tmp/s,runtime=cuda,routes=staged+pages,copy_threads=5,data=keep,windows=128"));
+  EXPECT_EQ(o.engine.copy_threads, 5u);
+  EXPECT_EQ(o.engine.cache_use, engine::CacheUse::keep);
+  EXPECT_EQ(o.engine.window_bytes, 128u << 20);
+  EXPECT_TRUE(o.engine.windows);
   EXPECT_EQ(o.runtime, "cuda");
   EXPECT_EQ(o.tag, fs::TagPolicy::all);
   EXPECT_FALSE(o.passthrough);
@@ -30,6 +34,14 @@ TEST(MountOptions, AreTakenFromACommaSeparatedList) {
   EXPECT_TRUE(o.engine.routes.has(engine::Route::staged));
   EXPECT_FALSE(o.engine.routes.has(engine::Route::peer));
   EXPECT_TRUE(o.read_only);
+}
+
+TEST(MountOptions, SwitchOffWindowsAndRefuseWhatMakesNoSense) {
+  fs::Options o;
+  ASSERT_TRUE(fs::apply_mount_options(o, "windows=0"));
+  EXPECT_FALSE(o.engine.windows);
+  for (const char* bad : {"windows=1", "windows=x", "copy_threads=0", "copy_threads=257", "data=never"})
+    EXPECT_FALSE(fs::apply_mount_options(o, bad)) << bad;
 }
 
 TEST(MountOptions, IgnoreWhatIsMeantForFstab) {

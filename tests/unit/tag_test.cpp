@@ -27,4 +27,15 @@ TEST(TagShare, OutsideTheWindowThereIsNoSpace) {
   EXPECT_EQ(share(0, UINT64_MAX).error, ENOSPC);
 }
 
+TEST(ReadAhead, KeepsTheDiskBusyAndRepeatsNothing) {
+  constexpr uint64_t kMiB = 1 << 20;
+  auto first = fs::read_ahead_of(kMiB, 0);
+  EXPECT_EQ(first.offset, kMiB);
+  EXPECT_EQ(first.length, 8 * kMiB);
+  EXPECT_EQ(fs::read_ahead_of(2 * kMiB, 9 * kMiB).length, 0u);  // enough is on its way
+  auto next = fs::read_ahead_of(6 * kMiB, 9 * kMiB);
+  EXPECT_EQ(next.offset, 9 * kMiB);
+  EXPECT_EQ(next.length, 5 * kMiB);
+}
+
 }  // namespace

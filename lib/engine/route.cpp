@@ -96,6 +96,8 @@ const char* text(Reason reason) {
       return "the kernel was built without CONFIG_PCI_P2PDMA";
     case Reason::no_peer_path:
       return "the kernel permits no DMA between disk and GPU";
+    case Reason::no_gpu:
+      return "there is no AMD GPU with the amdgpu driver";
   }
   return "unknown";
 }
@@ -111,6 +113,7 @@ const char* advice(Reason reason) {
     case Reason::imported_memory:
     case Reason::not_cached:
     case Reason::integrated_gpu:
+    case Reason::no_gpu:
       return "";
     case Reason::disabled:
       return "allow the route in the configuration (routes=, HIPFILE_FORCE_COMPAT_MODE)";

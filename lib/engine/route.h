@@ -51,8 +51,9 @@ enum class Reason : uint32_t {
   small_bar = 34,
   kernel_without_p2pdma = 35,
   no_peer_path = 36,
+  no_gpu = 37,
 };
-inline constexpr size_t kReasons = 37;
+inline constexpr size_t kReasons = 38;
 
 const char* name(Route route);
 /// One sentence for people.

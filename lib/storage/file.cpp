@@ -39,7 +39,8 @@ void read_attributes(int fd, const struct statx& sx, FileFacts& facts) {
 
 void read_alignments(const struct statx& sx, FileFacts& facts) {
   facts.offset_align = facts.memory_align = kUsualAlign;
-  if (sx.stx_mask & STATX_DIOALIGN) {
+  facts.align_assumed = !(sx.stx_mask & STATX_DIOALIGN);
+  if (!facts.align_assumed) {
     facts.offset_align = sx.stx_dio_offset_align;  // 0: no direct I/O
     facts.memory_align = sx.stx_dio_mem_align;
   }
@@ -94,6 +95,7 @@ posix::Result<FileFacts> examine_directory(int fd, MountTable& mounts) {
   facts->encrypted = facts->verity = facts->compressed = facts->inline_data = facts->journaled = false;
   const bool has_direct_io = facts->file_system != "tmpfs" && facts->file_system != "ramfs";
   facts->offset_align = facts->read_offset_align = facts->memory_align = has_direct_io ? kUsualAlign : 0;
+  facts->align_assumed = true;
   auto again = posix::reopen(fd, O_RDONLY | O_DIRECTORY);
   if (!again) return facts;
   std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(again->get()), closedir);

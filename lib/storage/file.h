@@ -26,6 +26,7 @@ struct FileFacts {
   uint32_t offset_align = 0;             ///< of file offsets and lengths for direct I/O; 0: no direct I/O
   uint32_t read_offset_align = 0;        ///< the same where only reads are concerned; not larger
   uint32_t memory_align = 0;             ///< of memory addresses for direct I/O
+  bool align_assumed = false;            ///< the alignments are not the kernel's word
   bool encrypted = false;                ///< by the file system (fscrypt)
   bool verity = false;                   ///< fs-verity: the CPU checks what is read
   bool compressed = false;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/route.h"
+
 namespace tools {
 namespace {
 
@@ -141,31 +143,12 @@ posix::Result<uint64_t> register_memory(int fd, const TargetMemory& memory, uint
   return r.buffer_id;
 }
 
-const char* route_name(uint32_t route) {
-  constexpr const char* names[] = {"none", "peer", "pages", "cached", "staged", "store"};
-  return route < std::size(names) ? names[route] : "unknown";
-}
+const char* route_name(uint32_t route) { return engine::name(static_cast<engine::Route>(route)); }
 
 std::string reason_text(uint32_t reason) {
-  constexpr const char* texts[] = {
-      "the best route",
-      "peer DMA is switched off",
-      "no peer DMA: the HIP runtime has no hipAmdFileRead",
-      "no peer DMA needed: the buffer is host memory",
-      "the buffer is not CPU-addressable",
-      "no peer DMA: the file takes no O_DIRECT",
-      "no peer DMA: not on this file system",
-      "no peer DMA: ext4 journals the data",
-      "no peer DMA: file offset or length unaligned",
-      "no peer DMA: buffer unaligned",
-      "no peer DMA: request too small",
-      "peer DMA was tried and failed",
-      "peer DMA failed before on this file",
-      "not a regular file",
-      "no peer DMA: excluded by the way the buffer was registered",
-      "not in the page cache",
-  };
-  return reason < std::size(texts) ? texts[reason] : "unknown reason " + std::to_string(reason);
+  if (reason >= engine::kReasons) return "unknown reason " + std::to_string(reason);
+  const std::string text = engine::text(static_cast<engine::Reason>(reason));
+  return reason == 0 ? text : "no peer DMA: " + text;
 }
 
 posix::Result<std::string> file_checksum(int fd, uint64_t offset, uint64_t length) {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <thread>
+#include <tuple>
 
 #include "mounted.h"
 
@@ -48,6 +49,21 @@ TEST_F(Explain, NamesTheRouteTheVolumeAndTheRuntime) {
   EXPECT_NE(text.find("; " + file_system()), std::string::npos) << text;
   EXPECT_NE(text.find("(loop "), std::string::npos) << text;  // the tests' volume
   EXPECT_NE(text.find("runtime: "), std::string::npos) << text;
+}
+
+TEST_F(Explain, IsWhatAisCheckSaysOfTheFileBehind) {
+  make_file("a", pattern(1 << 20));
+  auto [status, text] = shell(program("ais-check") + " " + mounted("a"));
+  EXPECT_NE(status, 2) << text;
+  EXPECT_NE(text.find(mounted("a") + "\nroute: "), std::string::npos) << text;
+  EXPECT_NE(text.find("; " + file_system()), std::string::npos) << text;
+  // Where the path behind is not to be had, the mount is asked.
+  if (!has_mount_namespaces()) return;
+  const std::string hidden = "unshare -m sh -c 'mount -t tmpfs none " + overlay::Volume::instance().path() +
+                             " && " + program("ais-check") + " " + mounted("a") + "'";
+  std::tie(status, text) = shell(hidden);
+  EXPECT_NE(text.find("runtime: "), std::string::npos) << text;
+  EXPECT_NE(text.find("; " + file_system()), std::string::npos) << text;
 }
 
 TEST_F(Explain, SaysOnlyItsSizeWhenAskedForThat) {

@@ -121,7 +121,9 @@ TEST(Directory, TellsWhatAFileInItWouldBe) {
   EXPECT_EQ(facts->offset_align, expected->offset_align);
   EXPECT_EQ(facts->memory_align, expected->memory_align);
   EXPECT_EQ(facts->volume, expected->volume);
+  EXPECT_EQ(facts->align_assumed, expected->align_assumed);
   unlinkat(directory.get(), "file", 0);
+  EXPECT_TRUE(storage::examine_directory(directory.get(), mounts)->align_assumed);  // there is nothing to ask
   rmdir(name);
 }
 

@@ -98,7 +98,7 @@ Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& fai
 
 bool Engine::windows_wanted(const Request& r, uint64_t done, const RouteSet& failed_now) const {
   return r.direction == Direction::read && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device &&
-         !failed_now.has(Route::cached) && windows_.worth_it(*r.file, r.file_offset + done, r.length - done);
+         !failed_now.has(Route::cached) && windows_.ready(*r.file, r.file_offset + done, r.length - done);
 }
 
 // A read is planned for what the file holds now. So the last, partial block goes through the page cache, and

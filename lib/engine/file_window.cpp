@@ -56,9 +56,7 @@ bool is_quiet(int fd, const FileVersion& version) {
 }
 
 posix::Result<std::shared_ptr<FileWindow>> FileWindow::open(
-    const std::shared_ptr<const gpu::Runtime>& runtime, const storage::File& file, uint64_t offset,
-    uint64_t length) {
-  const int fd = file.own();
+    const std::shared_ptr<const gpu::Runtime>& runtime, int fd, uint64_t offset, uint64_t length) {
   auto version = version_of(fd);
   if (!version) return tl::unexpected(version.error());
   if (!is_quiet(fd, *version)) return posix::failure(EBUSY, "a file that may be being written");

@@ -7,7 +7,6 @@
 
 #include "gpu/hip.h"
 #include "posix/mapping.h"
-#include "storage/file.h"
 
 namespace engine {
 
@@ -30,12 +29,11 @@ bool is_quiet(int fd, const FileVersion& version);
 
 class FileWindow {
  public:
-  /// Maps [offset, offset + length) and registers it with `runtime` for all devices; offset is a multiple of the page
+  /// Maps [offset, offset + length) of the file `fd` and registers it with `runtime` for all devices; offset is a multiple of the page
   /// size. Fails with an errno: EAGAIN if the range is not in the page cache as a whole, EBUSY if the file may be being
   /// written, ENOTSUP where the runtime refuses.
   static posix::Result<std::shared_ptr<FileWindow>> open(const std::shared_ptr<const gpu::Runtime>& runtime,
-                                                         const storage::File& file, uint64_t offset,
-                                                         uint64_t length);
+                                                         int fd, uint64_t offset, uint64_t length);
   ~FileWindow();
   FileWindow(const FileWindow&) = delete;
   FileWindow& operator=(const FileWindow&) = delete;

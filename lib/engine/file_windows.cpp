@@ -40,8 +40,8 @@ FileWindows::~FileWindows() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
-  if (sweeper_.joinable()) sweeper_.join();
+  work_.notify_all();
+  if (thread_.joinable()) thread_.join();
 }
 
 FileWindows::FileId FileWindows::id_of(const storage::File& file) {
@@ -73,7 +73,7 @@ void FileWindows::forget(Known& file, Dropped& dropped) {
   file.fd.reset();
 }
 
-bool FileWindows::worth_it(const storage::File& file, uint64_t offset, uint64_t length) {
+bool FileWindows::ready(const storage::File& file, uint64_t offset, uint64_t length) {
   if (!on() || length < kLeast || file.facts().kind != storage::FileKind::regular ||
       !is_local(file.facts().file_system))
     return false;
@@ -81,28 +81,35 @@ bool FileWindows::worth_it(const storage::File& file, uint64_t offset, uint64_t 
   if (!version) return false;
   Dropped dropped;
   std::lock_guard lock(mutex_);
-  auto found = files_.find(id_of(file));
-  if (found == files_.end()) return false;
+  if (files_.find(id_of(file)) == files_.end()) return false;
   Known& k = known(file, *version, dropped);
-  uint64_t to_open = 0;
+  bool all = true;
   for (uint64_t n = offset / kWindow; n <= (offset + length - 1) / kWindow; n++) {
     auto it = k.entries.find(n);
-    if (it == k.entries.end() || it->second.refused) return false;
+    if (it == k.entries.end()) return false;
     if (it->second.window) continue;
-    if (it->second.bytes_read < length_of_window(n, *version)) return false;
-    to_open += length_of_window(n, *version);
+    all = false;
+    if (it->second.bytes_read >= length_of_window(n, *version) && !it->second.refused && !it->second.wanted) {
+      want(k, it->second, file);
+      wanted_.emplace_back(id_of(file), n);
+    }
   }
-  return to_open == 0 || make_room(to_open, dropped);
+  if (!all) work_.notify_one();
+  return all;
 }
 
-bool FileWindows::all_open(const storage::File& file, uint64_t offset, uint64_t length) const {
-  std::lock_guard lock(mutex_);
-  auto k = files_.find(id_of(file));
-  if (k == files_.end()) return false;
-  for (uint64_t n = offset / kWindow; n <= (offset + length - 1) / kWindow; n++)
-    if (auto it = k->second.entries.find(n); it == k->second.entries.end() || !it->second.window)
-      return false;
-  return true;
+// With mutex_ held.
+void FileWindows::want(Known& k, Entry& entry, const storage::File& file) {
+  if (!k.fd)
+    if (auto fd = posix::duplicate(file.own())) k.fd = std::move(*fd);
+  entry.wanted = true;
+  entry.used = Clock::now();
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& e) {
+    spdlog::warn("no windows of files: {}", e.what());
+  }
 }
 
 void FileWindows::count(const storage::File& file, uint64_t offset, uint64_t length) {
@@ -117,42 +124,14 @@ void FileWindows::count(const storage::File& file, uint64_t offset, uint64_t len
     k.entries[n].bytes_read += std::min(end, (n + 1) * kWindow) - std::max(offset, n * kWindow);
 }
 
-posix::Result<std::shared_ptr<FileWindow>> FileWindows::get(const storage::File& file, uint64_t offset) {
-  const uint64_t number = offset / kWindow;
-  auto version = version_of(file.own());
-  if (!version) return tl::unexpected(version.error());
-  const uint64_t length = length_of_window(number, *version);
-  if (length == 0) return posix::failure(EAGAIN, "a window behind the end of the file");
-  Dropped dropped;
-  {
-    std::lock_guard lock(mutex_);
-    Entry& entry = known(file, *version, dropped).entries[number];
-    entry.used = Clock::now();
-    if (entry.window) return entry.window;
-    if (!make_room(length, dropped)) return posix::failure(ENOSPC, "no room for a window");
-  }
-  auto opened = FileWindow::open(runtime_, file, number * kWindow, length);
+std::shared_ptr<FileWindow> FileWindows::get(const storage::File& file, uint64_t offset) {
   std::lock_guard lock(mutex_);
-  Known& k = known(file, *version, dropped);
-  Entry& entry = k.entries[number];
-  if (!opened) {
-    entry.refused = opened.error().code == ENOTSUP;
-    entry.bytes_read = 0;
-    spdlog::debug("inode {}: {}", file.facts().inode, opened.error().text());
-    return opened;
-  }
-  if (entry.window) return entry.window;
-  if (!k.fd) {
-    auto fd = posix::duplicate(file.own());
-    if (!fd) return opened;  // used once, not kept
-    k.fd = std::move(*fd);
-  }
-  if ((*opened)->version() != *version) return opened;
-  entry.window = *opened;
-  entry.used = Clock::now();
-  bytes_ += length;
-  start_sweeping();
-  return opened;
+  auto k = files_.find(id_of(file));
+  if (k == files_.end()) return nullptr;
+  auto entry = k->second.entries.find(offset / kWindow);
+  if (entry == k->second.entries.end()) return nullptr;
+  entry->second.used = Clock::now();
+  return entry->second.window;
 }
 
 // Closes what has not been used of late, the oldest first.
@@ -189,24 +168,54 @@ uint64_t FileWindows::bytes() const {
   return bytes_;
 }
 
-void FileWindows::start_sweeping() {
-  if (sweeper_.joinable()) return;
-  try {
-    sweeper_ = std::thread([this] { run_sweeper(); });
-  } catch (const std::system_error& e) {
-    spdlog::warn("windows of files are kept until the file changes: {}", e.what());
-  }
-}
-
-void FileWindows::run_sweeper() {
+void FileWindows::run() {
   const auto pause = std::max<std::chrono::milliseconds>(longest_idle_ / 12, std::chrono::milliseconds(10));
   std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, pause, [this] { return stopping_; })) {
+  for (;;) {
+    work_.wait_for(lock, pause, [this] { return stopping_ || !wanted_.empty(); });
+    if (stopping_) return;
+    while (!wanted_.empty() && !stopping_) open_wanted(lock);
     Dropped dropped;
     sweep(dropped);
     lock.unlock();
     dropped.clear();
     lock.lock();
+  }
+}
+
+// The first of those that are wanted. Opening takes milliseconds, and is done without the lock.
+void FileWindows::open_wanted(std::unique_lock<std::mutex>& lock) {
+  const auto [id, number] = wanted_.front();
+  wanted_.erase(wanted_.begin());
+  auto file = files_.find(id);
+  if (file == files_.end() || !file->second.fd) return;
+  const FileVersion version = file->second.version;
+  const uint64_t length = length_of_window(number, version);
+  Dropped dropped;
+  auto fd = posix::duplicate(file->second.fd.get());
+  const bool room = fd && length > 0 && make_room(length, dropped);
+  lock.unlock();
+  dropped.clear();
+  auto opened = room ? FileWindow::open(runtime_, fd->get(), number * kWindow, length)
+                     : posix::failure(ENOSPC, "no room for another window");
+  lock.lock();
+  file = files_.find(id);
+  if (file == files_.end() || file->second.version != version) {
+    lock.unlock();
+    opened = posix::failure(ESTALE, "the file has changed");
+    lock.lock();
+    return;
+  }
+  Entry& entry = file->second.entries[number];
+  entry.wanted = false;
+  if (!opened) {
+    entry.refused = opened.error().code == ENOTSUP;
+    entry.bytes_read = 0;  // all of it has to be read again first
+    spdlog::debug("inode {}, window {}: {}", id.inode, number, opened.error().text());
+  } else if ((*opened)->version() == version && !entry.window) {
+    entry.window = *opened;
+    entry.used = Clock::now();
+    bytes_ += length;
   }
 }
 
@@ -220,7 +229,7 @@ void FileWindows::sweep(Dropped& dropped) {
     bool any = false;
     for (auto& [number, entry] : file.entries) {
       if (gone || now - entry.used > longest_idle_) close(entry, dropped);
-      any |= entry.window != nullptr;
+      any |= entry.window != nullptr || entry.wanted;
     }
     if (!any) file.fd.reset();
   }

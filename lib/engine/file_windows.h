@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "engine/file_window.h"
+#include "storage/file.h"
 
 namespace engine {
 
 /// Thread-safe. A window is opened when its part of a file is read for the second time, so that what is read once costs
-/// nothing; it goes when the file changes, when it has not been used for a while, or when the file has lost its last
+/// nothing, and by a thread of its own, as that takes longer than copying: that read goes another way, the next one
+/// finds it open. It goes when the file changes, when it has not been used for a while, or when the file has lost its last
 /// name. While the budget is used up by windows of late, no others are opened: files that are read in turn and do not
 /// all fit would only displace each other.
 class FileWindows {
@@ -33,16 +35,13 @@ class FileWindows {
 
   bool on() const { return most_bytes_ >= kWindow; }
 
-  /// Whether [offset, offset + length) should be read through windows: each of them is open, or is worth opening because
-  /// all of its part of the file has been read before. Forgets what is stale.
-  bool worth_it(const storage::File& file, uint64_t offset, uint64_t length);
-  /// Whether all windows of the range are open.
-  bool all_open(const storage::File& file, uint64_t offset, uint64_t length) const;
+  /// Whether all of [offset, offset + length) can be read through windows. Has those opened that are worth it, because
+  /// all of their part of the file has been read before; forgets what is stale.
+  bool ready(const storage::File& file, uint64_t offset, uint64_t length);
   /// Tells of bytes that were read without windows.
   void count(const storage::File& file, uint64_t offset, uint64_t length);
-  /// The window with the byte at `offset`, opened if there is none. Errors as FileWindow::open; ENOSPC where there is no
-  /// room.
-  posix::Result<std::shared_ptr<FileWindow>> get(const storage::File& file, uint64_t offset);
+  /// The open window with the byte at `offset`; null if there is none.
+  std::shared_ptr<FileWindow> get(const storage::File& file, uint64_t offset);
   /// Forgets everything about a file.
   void drop(const storage::File& file);
   void drop_all();
@@ -62,6 +61,7 @@ class FileWindows {
     std::shared_ptr<FileWindow> window;
     uint64_t bytes_read = 0;  // without it
     bool refused = false;     // by the runtime
+    bool wanted = false;      // and to be opened
     Clock::time_point used;
   };
   struct Known {
@@ -78,8 +78,9 @@ class FileWindows {
   void forget(Known& file, Dropped& dropped);
   void close(Entry& entry, Dropped& dropped);
   bool make_room(uint64_t bytes, Dropped& dropped);
-  void start_sweeping();
-  void run_sweeper();
+  void want(Known& file, Entry& entry, const storage::File& opened);
+  void run();
+  void open_wanted(std::unique_lock<std::mutex>& lock);
   void sweep(Dropped& dropped);
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
@@ -88,9 +89,10 @@ class FileWindows {
   mutable std::mutex mutex_;
   Files files_;
   uint64_t bytes_ = 0;
-  std::condition_variable stop_;
+  std::condition_variable work_;
+  std::vector<std::pair<FileId, uint64_t>> wanted_;  // windows to be opened, in order
   bool stopping_ = false;
-  std::thread sweeper_;
+  std::thread thread_;
 };
 
 }  // namespace engine

@@ -10,8 +10,7 @@ class GpuIpc : public Gpu {
  protected:
   static std::vector<char> contents(const gpu::Memory& m, size_t offset, size_t length) {
     std::vector<char> out(length);
-    EXPECT_EQ(api().hipMemcpy(out.data(), m.address + offset, length, hip::kMemcpyDefault),
-              hip::kSuccess);
+    EXPECT_EQ(api().hipMemcpy(out.data(), m.address + offset, length, hip::kMemcpyDefault), hip::kSuccess);
     return out;
   }
   static void put(const gpu::Memory& m, size_t offset, const std::vector<char>& bytes) {

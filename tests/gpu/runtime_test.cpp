@@ -344,6 +344,7 @@ done:
 
 TEST_F(GpuRuntime, RunsAKernelOfAModule) {
   if (runtime()->kind() != gpu::RuntimeKind::cuda) GTEST_SKIP() << "the kernel is PTX";
+  if (runtime()->describe().starts_with("Fake")) GTEST_SKIP() << "the fake driver runs no kernels";
   void *module = nullptr, *function = nullptr;
   hip::Error error = call("hipModuleLoadData", &module, static_cast<const void*>(kPtx));
   ASSERT_EQ(error, hip::kSuccess) << runtime()->error_name(error);
@@ -370,7 +371,6 @@ TEST_F(GpuRuntime, RunsAKernelOfAModule) {
   auto bytes = a.bytes();
   std::vector<unsigned> numbers(kCount);
   memcpy(numbers.data(), bytes.data(), bytes.size());
-  if (numbers == std::vector<unsigned>(kCount, 0)) GTEST_SKIP() << "this driver runs no kernels";
   EXPECT_EQ(numbers, std::vector<unsigned>(kCount, 10));
   EXPECT_EQ(call("hipModuleUnload", module), hip::kSuccess);
 }

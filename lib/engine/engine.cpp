@@ -61,6 +61,7 @@ Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config
       lanes_(runtime_, config_.depth, config_.io_uring),
       small_lanes_(runtime_, pool_.get()),
       kernels_(kernels_for(runtime_.get())),
+      small_copies_(runtime_, kernels_.get()),
       windows_(runtime_, window_budget(runtime_.get(), config_)),
       team_(copy_threads(config_)) {
   if (runtime_ && runtime_->kind() == gpu::RuntimeKind::amd)
@@ -181,13 +182,15 @@ const gpu::LargeBar* Engine::large_bar(int device) const {
   return device >= 0 && index < large_bars_.size() && large_bars_[index] ? &*large_bars_[index] : nullptr;
 }
 
+bool Engine::known_to_runtime(const gpu::Memory& memory) const {
+  return runtime_ && (memory.kind == gpu::MemoryKind::device || memory.kind == gpu::MemoryKind::managed);
+}
+
 std::optional<Outcome> Engine::run_small(const Request& r) {
   if (r.direction != Direction::read || r.length == 0 || r.length > kSmall) return std::nullopt;
   if (r.file->facts().kind != storage::FileKind::regular || config_.cache_use == CacheUse::once)
     return std::nullopt;
-  const bool known_to_runtime =
-      runtime_ && (r.memory.kind == gpu::MemoryKind::device || r.memory.kind == gpu::MemoryKind::managed);
-  if (!r.memory.pages && !known_to_runtime) return std::nullopt;
+  if (!r.memory.pages && !known_to_runtime(r.memory)) return std::nullopt;
   const RouteSet allowed = config_.routes & r.routes;
   if (const gpu::LargeBar* bar = large_bar(r.memory.device);
       bar && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device && allowed.has(Route::store))
@@ -206,8 +209,8 @@ std::optional<Outcome> Engine::run_small(const Request& r) {
   if (outcome.reason == Reason::none) return std::nullopt;
   char* to = r.memory.address + r.memory_offset;
   auto done = r.memory.pages ? read_small_into_pages(*r.file, to, r.length, r.file_offset)
-                             : read_small_into_device(*runtime_, small_lanes_, *r.file, r.memory.device, to,
-                                                      r.length, r.file_offset);
+                             : read_small_into_device(*runtime_, small_lanes_, small_copies_, *r.file,
+                                                      r.memory.device, to, r.length, r.file_offset);
   if (!done) return std::nullopt;
   outcome.bytes = done->bytes;
   outcome.error = done->error;
@@ -220,10 +223,13 @@ std::optional<Reason> Engine::small_read_reason(const Request& r) const {
   if (r.direction != Direction::read || r.length == 0 || r.length > kSmallRead) return std::nullopt;
   if (r.file->facts().kind != storage::FileKind::regular) return std::nullopt;
   if (!r.memory.pages && config_.slot_bytes < 2 * kSmallRead) return std::nullopt;
-  Plan p = plan(situation(r, 0, {}));
-  if (p.segments.size() != 1 || (p.route() != Route::cached && p.route() != Route::staged))
+  if (config_.cache_use == CacheUse::once) return std::nullopt;
+  const RouteSet allowed = config_.routes & r.routes;
+  if (r.memory.pages ? !allowed.has(Route::cached)
+                     : !(allowed.has(Route::staged) && known_to_runtime(r.memory)))
     return std::nullopt;
-  return p.reason();
+  const Reason reason = peer_refusal(situation(r, 0, {}));
+  return reason == Reason::none ? std::nullopt : std::optional(reason);
 }
 
 std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const CancelToken& cancel) {
@@ -248,10 +254,10 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
     for (size_t i : indices) {
       const Request& r = requests[i];
       reads.push_back({r.file, r.memory.address + r.memory_offset, r.file_offset,
-                       static_cast<uint32_t>(readable_length(r)), 0, hip::kSuccess});
+                       static_cast<uint32_t>(r.length), 0, hip::kSuccess});
     }
     auto lane = lanes_.borrow();
-    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get()}, pages, device, reads);
+    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get(), &team_}, pages, device, reads);
     lanes_.give_back(std::move(lane));
     for (size_t n = 0; n < indices.size(); n++) {
       Outcome& outcome = outcomes[indices[n]];

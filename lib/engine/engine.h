@@ -12,6 +12,7 @@
 #include "engine/file_windows.h"
 #include "engine/lane_pool.h"
 #include "engine/plan.h"
+#include "engine/small_copies.h"
 #include "engine/small_lanes.h"
 #include "engine/team.h"
 #include "engine/verdict.h"
@@ -86,6 +87,7 @@ class Engine {
   Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
   /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
   std::optional<Reason> small_read_reason(const Request& request) const;
+  bool known_to_runtime(const gpu::Memory& memory) const;
   /// Null where the CPU cannot store to the device's memory.
   const gpu::LargeBar* large_bar(int device) const;
   /// The whole of a small read, if it is one and can go the short way.
@@ -108,6 +110,7 @@ class Engine {
   LanePool lanes_;
   SmallLanes small_lanes_;
   std::unique_ptr<kernels::PerDevice> kernels_;  ///< null where there are none
+  SmallCopies small_copies_;
   mutable FileWindows windows_;
   Team team_;
   std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock

@@ -42,27 +42,22 @@ std::optional<SmallResult> read_small_by_store(const gpu::LargeBar& bar, const s
 }
 
 std::optional<SmallResult> read_small_into_device(const gpu::Runtime& runtime, SmallLanes& lanes,
-                                                  const storage::File& file, int device, char* to,
-                                                  size_t length, uint64_t offset) {
+                                                  SmallCopies& copies, const storage::File& file, int device,
+                                                  char* to, size_t length, uint64_t offset) {
   const int fd = file.buffered();
   if (fd < 0) return std::nullopt;
   auto lane = lanes.take();
   if (!lane) return std::nullopt;
   gpu::DeviceGuard guard(runtime, device);
   if (guard.status() != hip::kSuccess) return std::nullopt;
-  auto stream = lane->stream(device);
-  if (!stream) return std::nullopt;
   SmallResult r = read_fully(fd, lane->data(), length, offset);
   if (r.bytes == 0) return r;
-  const auto& hip = runtime.hip();
-  r.hip_error = hip.hipMemcpyAsync(to, lane->data(), r.bytes, hip::kMemcpyHostToDevice, *stream);
-  if (hip::Error e = hip.hipStreamSynchronize(*stream); e != hip::kSuccess) {
-    lane->abandon();
-    if (r.hip_error == hip::kSuccess) r.hip_error = e;
-  }
-  if (r.hip_error != hip::kSuccess) {
+  const auto copied = copies.copy(*lane, device, {lane->data(), to, r.bytes});
+  if (!copied.settled) lane->abandon();
+  if (copied.error != hip::kSuccess) {
+    r.hip_error = copied.error;
     r.bytes = 0;
-    r.error = r.hip_error == hip::kErrorOutOfMemory ? ENOMEM : EIO;
+    r.error = copied.error == hip::kErrorOutOfMemory ? ENOMEM : EIO;
   }
   return r;
 }

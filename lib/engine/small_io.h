@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/cancel.h"
+#include "engine/small_copies.h"
 #include "engine/small_lanes.h"
 #include "gpu/large_bar.h"
 #include "gpu/memory.h"
@@ -30,7 +31,7 @@ std::optional<SmallResult> read_small_by_store(const gpu::LargeBar& bar, const s
 /// Reads `length` (at most kSmall) bytes by way of a lane's pinned memory into memory of a device. Nothing if no lane is
 /// to be had or the lane has no stream: then nothing has happened.
 std::optional<SmallResult> read_small_into_device(const gpu::Runtime& runtime, SmallLanes& lanes,
-                                                  const storage::File& file, int device, char* to,
-                                                  size_t length, uint64_t offset);
+                                                  SmallCopies& copies, const storage::File& file, int device,
+                                                  char* to, size_t length, uint64_t offset);
 
 }  // namespace engine

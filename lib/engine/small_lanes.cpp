@@ -7,6 +7,8 @@ namespace engine {
 namespace {
 
 constexpr size_t kSlotsToSpare = 8;
+constexpr size_t kLane = kSmall + 4096;  // with its list
+static_assert(SmallLanes::kListed * sizeof(kernels::Segment) <= kLane - kSmall);
 
 }  // namespace
 
@@ -26,7 +28,7 @@ void SmallLanes::make() {
   if (!pool_ || pool_->most_slots() < kSlotsToSpare) return;
   auto slot = pool_->acquire();
   if (!slot) return;
-  for (size_t at = 0; at + kSmall <= slot->size(); at += kSmall) {
+  for (size_t at = 0; at + kLane <= slot->size(); at += kLane) {
     lanes_.push_back(std::make_unique<Lane>());
     lanes_.back()->data = slot->data() + at;
   }

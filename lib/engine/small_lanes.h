@@ -10,6 +10,7 @@
 
 #include "gpu/pinned_pool.h"
 #include "gpu/stream.h"
+#include "kernels/copy.h"
 
 namespace engine {
 
@@ -31,6 +32,9 @@ class SmallLanes {
   SmallLanes(const SmallLanes&) = delete;
   SmallLanes& operator=(const SmallLanes&) = delete;
 
+  /// Segments that a lane has room to list.
+  static constexpr size_t kListed = 64;
+
   /// A lane that one thread has for itself.
   class Use {
    public:
@@ -41,6 +45,8 @@ class SmallLanes {
     }
     /// kSmall bytes, pinned.
     char* data() const { return lane_->data; }
+    /// Room for kListed segments, pinned.
+    kernels::Segment* list() const { return reinterpret_cast<kernels::Segment*>(lane_->data + kSmall); }
     /// The lane's stream on `device`, which must be the current one.
     tl::expected<hip::Stream, hip::Error> stream(int device) const;
     /// Nobody gets the lane any more, because a copy may still be using its memory.

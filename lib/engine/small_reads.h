@@ -17,7 +17,7 @@ struct SmallRead {
   const storage::File* file;
   char* address;  ///< where the bytes go
   uint64_t file_offset;
-  uint32_t length;  ///< at most kSmallRead, and not beyond the end of the file as far as is known
+  uint32_t length;  ///< at most kSmallRead
   // Filled in:
   int64_t result = 0;  ///< bytes, or -errno
   hip::Error hip_error = hip::kSuccess;
@@ -38,6 +38,7 @@ struct SmallReadContext {
   const gpu::Runtime* runtime;
   gpu::PinnedPool* pool;
   kernels::PerDevice* kernels;  ///< null: one copy for each place
+  Team* team;                   ///< helps with what is in the page cache
 };
 
 /// Reads into memory that is pages, all of one device, or by way of one pinned slot into device memory. Reads whose

@@ -159,17 +159,28 @@ int in_own_namespace(const std::function<int(const std::string&)>& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(MountTable, SeesAMountMadeWhileItLives) {
+TEST(MountTable, SeesMountsAndTheirChangesWhileItLives) {
   const int status = in_own_namespace([](const std::string& directory) {
-    MountTable table;
-    auto type_now = [&] {
-      posix::Fd fd(open(directory.c_str(), O_PATH));
+    // Without /sys, so that the mount table alone can tell.
+    const std::string root = directory + "/root", here = directory + "/here";
+    std::filesystem::create_directories(root);
+    std::filesystem::create_directories(here);
+    std::filesystem::create_symlink("/proc", root + "/proc");
+    MountTable table(root);
+    auto options_now = [&] {
+      posix::Fd fd(open(here.c_str(), O_PATH));
       auto facts = storage::examine(fd.get(), table);
-      return facts ? facts->file_system : "";
+      return facts && facts->file_system == "tmpfs" ? facts->volume->mount.options : "";
     };
-    const std::string before = type_now();
-    if (mount("none", directory.c_str(), "tmpfs", 0, nullptr) < 0) return kSkip;
-    return before != "tmpfs" && type_now() == "tmpfs" ? 0 : 1;
+    const std::string nothing = options_now();
+    if (mount("none", here.c_str(), "tmpfs", 0, "size=1M") < 0) return kSkip;
+    const std::string before = options_now();
+    if (mount("none", here.c_str(), "tmpfs", MS_REMOUNT, "size=2M") < 0) return kSkip;
+    const std::string after = options_now();
+    return nothing.empty() && before.find("size=1024k") != std::string::npos &&
+                   after.find("size=2048k") != std::string::npos
+               ? 0
+               : 1;
   });
   if (status == kSkip) GTEST_SKIP() << "needs a mount namespace";
   EXPECT_EQ(status, 0);

@@ -5,7 +5,6 @@
 namespace engine {
 namespace {
 
-constexpr unsigned kLeaders = 4;  // enough to hide the latency of one behind another's
 constexpr size_t kWorthALaunch = 4;
 constexpr int kSpins = 4000;  // some 20 us: what a copy takes
 
@@ -33,7 +32,10 @@ void SmallCopies::Waiting::set(Turn next) {
 
 SmallCopies::Device& SmallCopies::device_of(int device) {
   std::lock_guard lock(mutex_);
-  return devices_[device];
+  auto [it, added] = devices_.try_emplace(device);
+  if (added)
+    for (size_t i = 0; i < kLeaders; i++) it->second.free.push_back(i);
+  return it->second;
 }
 
 SmallCopies::Result SmallCopies::copy(SmallLanes::Use& lane, int device, const kernels::Segment& segment) {
@@ -43,69 +45,78 @@ SmallCopies::Result SmallCopies::copy(SmallLanes::Use& lane, int device, const k
   bool waits;
   {
     std::lock_guard lock(d.mutex);
-    waits = d.leading == kLeaders;
-    if (waits)
+    waits = d.free.empty();
+    if (waits) {
       d.waiting.push_back(&mine);
-    else
-      d.leading++;
+    } else {
+      mine.stream = d.free.back();
+      d.free.pop_back();
+    }
   }
   if (waits) {
     mine.wait();
     if (mine.turn.load(std::memory_order_acquire) == Turn::done) return mine.result;
   }
-  lead(lane, device, mine);
-  pass_on(d);
+  lead(lane, device, d, mine);
+  pass_on(d, mine.stream);
   return mine.result;
 }
 
-void SmallCopies::lead(SmallLanes::Use& lane, int device, Waiting& mine) {
-  std::vector<kernels::Segment> segments{mine.segment};
-  for (const Waiting* other : mine.group) segments.push_back(other->segment);
-  mine.result = run(lane, device, segments);
-  for (Waiting* other : mine.group) {
+void SmallCopies::lead(SmallLanes::Use& lane, int device, Device& d, Waiting& mine) {
+  std::array<kernels::Segment, SmallLanes::kListed> segments{mine.segment};  // nothing may be thrown here
+  const std::span others(mine.group.data(), mine.group_size);
+  for (size_t i = 0; i < others.size(); i++) segments[i + 1] = others[i]->segment;
+  mine.result = run(lane, device, d.streams[mine.stream], {segments.data(), others.size() + 1});
+  for (Waiting* other : others) {
     other->result = mine.result;
     other->set(Turn::done);  // it may be gone from here on
   }
 }
 
 // The first of those that wait leads next, for as many as a lane can list.
-void SmallCopies::pass_on(Device& d) {
+void SmallCopies::pass_on(Device& d, size_t stream) {
   Waiting* next = nullptr;
   {
     std::lock_guard lock(d.mutex);
     if (d.waiting.empty()) {
-      d.leading--;
+      d.free.push_back(stream);
       return;
     }
     next = d.waiting.front();
+    next->stream = stream;
     const size_t others = std::min(d.waiting.size(), SmallLanes::kListed) - 1;
     const auto first = d.waiting.begin() + 1, last = first + static_cast<std::ptrdiff_t>(others);
-    next->group.assign(first, last);
+    std::copy(first, last, next->group.begin());
+    next->group_size = others;
     d.waiting.erase(d.waiting.begin(), last);
   }
   next->set(Turn::leads);
 }
 
-SmallCopies::Result SmallCopies::run(SmallLanes::Use& lane, int device,
+SmallCopies::Result SmallCopies::run(SmallLanes::Use& lane, int device, std::optional<gpu::Stream>& own,
                                      std::span<const kernels::Segment> segments) {
   Result r;
-  auto stream = lane.stream(device);
-  if (!stream) {
-    r.error = stream.error();
-    return r;
+  if (!own) {
+    auto made = gpu::Stream::create(runtime_);
+    if (!made) {
+      r.error = made.error();
+      return r;
+    }
+    own.emplace(std::move(*made));
   }
+  const hip::Stream stream = own->handle();
   const auto& hip = runtime_->hip();
   bool launched = false;
   if (segments.size() >= kWorthALaunch && kernels_)
     if (auto kernels = kernels_->of(device)) {
       std::copy(segments.begin(), segments.end(), lane.list());
-      launched = (*kernels)->copy({lane.list(), segments.size()}, *stream) == hip::kSuccess;
+      launched = (*kernels)->copy({lane.list(), segments.size()}, stream) == hip::kSuccess;
       if (!launched) hip.hipGetLastError();
     }
   for (size_t i = 0; i < segments.size() && !launched && r.error == hip::kSuccess; i++)
     r.error = hip.hipMemcpyAsync(segments[i].destination, segments[i].source, segments[i].length,
-                                 hip::kMemcpyHostToDevice, *stream);
-  if (hip::Error e = hip.hipStreamSynchronize(*stream); e != hip::kSuccess) {
+                                 hip::kMemcpyHostToDevice, stream);
+  if (hip::Error e = hip.hipStreamSynchronize(stream); e != hip::kSuccess) {
     r.settled = false;
     if (r.error == hip::kSuccess) r.error = e;
   }

@@ -2,12 +2,15 @@
 // Each call of the runtime takes a lock of the driver, which 16 threads otherwise spend their time at.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/small_lanes.h"
+#include "gpu/stream.h"
 #include "kernels/launch.h"
 
 namespace engine {
@@ -33,19 +36,24 @@ class SmallCopies {
     kernels::Segment segment;
     std::atomic<Turn> turn{Turn::waits};
     Result result;
-    std::vector<Waiting*> group;  // of whoever leads, without itself
+    std::array<Waiting*, SmallLanes::kListed> group{};  // of whoever leads, without itself
+    size_t group_size = 0;
+    size_t stream = 0;  // to lead with
     void wait();
     void set(Turn next);
   };
+  static constexpr size_t kLeaders = 4;  // enough to hide the latency of one behind another's
   struct Device {
     std::mutex mutex;
-    unsigned leading = 0;
+    std::vector<size_t> free;  // of the streams
     std::vector<Waiting*> waiting;
+    std::array<std::optional<gpu::Stream>, kLeaders> streams;  // each used by who leads with it
   };
   Device& device_of(int device);
-  void lead(SmallLanes::Use& lane, int device, Waiting& mine);
-  Result run(SmallLanes::Use& lane, int device, std::span<const kernels::Segment> segments);
-  static void pass_on(Device& device);
+  void lead(SmallLanes::Use& lane, int device, Device& state, Waiting& mine);
+  Result run(SmallLanes::Use& lane, int device, std::optional<gpu::Stream>& stream,
+             std::span<const kernels::Segment> segments);
+  static void pass_on(Device& device, size_t stream);
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
   kernels::PerDevice* const kernels_;

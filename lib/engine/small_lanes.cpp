@@ -12,18 +12,6 @@ static_assert(SmallLanes::kListed * sizeof(kernels::Segment) <= kLane - kSmall);
 
 }  // namespace
 
-tl::expected<hip::Stream, hip::Error> SmallLanes::Use::stream(int device) const {
-  const auto index = static_cast<size_t>(device);
-  if (index >= lane_->streams.size()) lane_->streams.resize(index + 1);
-  auto& stream = lane_->streams[index];
-  if (!stream) {
-    auto made = gpu::Stream::create(runtime_);
-    if (!made) return tl::unexpected(made.error());
-    stream.emplace(std::move(*made));
-  }
-  return stream->handle();
-}
-
 void SmallLanes::make() {
   if (!pool_ || pool_->most_slots() < kSlotsToSpare) return;
   auto slot = pool_->acquire();
@@ -41,7 +29,7 @@ std::optional<SmallLanes::Use> SmallLanes::take() {
   for (size_t i = 0; i < lanes_.size(); i++) {
     Lane& lane = *lanes_[(first + i) % lanes_.size()];
     if (!lane.busy.load(std::memory_order_relaxed) && !lane.busy.exchange(true, std::memory_order_acquire))
-      return Use(&lane, runtime_);
+      return Use(&lane);
   }
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// Pinned memory and streams for small requests, as many as there are threads that need one: a small request takes no
-// lock that others take, allocates nothing and makes no stream.
+// Pinned memory for small requests, as many pieces as there are threads that need one: a small request waits for no
+// other and allocates nothing.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gpu/pinned_pool.h"
-#include "gpu/stream.h"
 #include "kernels/copy.h"
 
 namespace engine {
@@ -22,13 +21,11 @@ class SmallLanes {
   struct alignas(64) Lane {
     std::atomic<bool> busy{false};
     char* data = nullptr;
-    std::vector<std::optional<gpu::Stream>> streams;  // by device
   };
 
  public:
   /// `pool`: one of its slots is taken with the first use, for good. Null: there are no lanes.
-  SmallLanes(std::shared_ptr<const gpu::Runtime> runtime, gpu::PinnedPool* pool)
-      : runtime_(std::move(runtime)), pool_(pool) {}
+  explicit SmallLanes(gpu::PinnedPool* pool) : pool_(pool) {}
   SmallLanes(const SmallLanes&) = delete;
   SmallLanes& operator=(const SmallLanes&) = delete;
 
@@ -38,7 +35,7 @@ class SmallLanes {
   /// A lane that one thread has for itself.
   class Use {
    public:
-    Use(Use&& other) noexcept : lane_(std::exchange(other.lane_, nullptr)), runtime_(other.runtime_) {}
+    Use(Use&& other) noexcept : lane_(std::exchange(other.lane_, nullptr)) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (lane_) lane_->busy.store(false, std::memory_order_release);
@@ -47,16 +44,13 @@ class SmallLanes {
     char* data() const { return lane_->data; }
     /// Room for kListed segments, pinned.
     kernels::Segment* list() const { return reinterpret_cast<kernels::Segment*>(lane_->data + kSmall); }
-    /// The lane's stream on `device`, which must be the current one.
-    tl::expected<hip::Stream, hip::Error> stream(int device) const;
     /// Nobody gets the lane any more, because a copy may still be using its memory.
     void abandon() { lane_ = nullptr; }
 
    private:
     friend class SmallLanes;
-    Use(Lane* lane, const std::shared_ptr<const gpu::Runtime>& runtime) : lane_(lane), runtime_(runtime) {}
+    explicit Use(Lane* lane) : lane_(lane) {}
     Lane* lane_;
-    const std::shared_ptr<const gpu::Runtime>& runtime_;
   };
 
   /// A free lane, if possible the one that this thread had last. Nothing if all are in use or there are none: pools of a
@@ -66,7 +60,6 @@ class SmallLanes {
  private:
   void make();
 
-  const std::shared_ptr<const gpu::Runtime> runtime_;
   gpu::PinnedPool* const pool_;
   std::once_flag once_;
   std::optional<gpu::PinnedSlot> slot_;

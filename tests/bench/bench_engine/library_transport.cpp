@@ -104,6 +104,21 @@ class BatchChannel : public Channel {
   }
 
   posix::Result<void> move(std::span<const Request> requests) override {
+    if (requests.size() != 1 || requests[0].length <= kMostOfOne) return submit(requests);
+    const Request& whole = requests[0];
+    for (uint64_t done = 0; done < whole.length; done += kMostOfOne) {
+      Request part = whole;
+      part.offset += done;
+      part.length = std::min(kMostOfOne, whole.length - done);
+      if (auto moved = submit({&part, 1}); !moved) return moved;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t kMostOfOne = 1 << 30;  // one operation moves less than 2 GiB
+
+  posix::Result<void> submit(std::span<const Request> requests) {
     for (size_t i = 0; i < requests.size(); i++) {
       hipFileIOParams_t& p = parameters_[i];
       p.mode = hipFileBatch;
@@ -130,7 +145,6 @@ class BatchChannel : public Channel {
     return {};
   }
 
- private:
   explicit BatchChannel(const LibraryTransport& transport)
       : t_(transport), parameters_(transport.workload().depth), events_(transport.workload().depth) {}
 

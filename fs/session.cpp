@@ -13,6 +13,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -37,13 +39,23 @@ constexpr size_t kLargest = size_t{1} << 20;
 
 constexpr unsigned kBackgroundRequests = 64;
 
+uint32_t file_system_type(const std::string& path) {
+  struct statfs st;
+  return statfs(path.c_str(), &st) < 0 ? 0 : static_cast<uint32_t>(st.f_type);
+}
+
 // How many layers may lie underneath: more than one only where it is needed, because the kernel allows two in all and
 // the mount may itself be a layer of an overlay.
-uint32_t stack_depth(const std::string& source) {
-  struct statfs st;
-  if (statfs(source.c_str(), &st) < 0) return 1;
-  const auto type = static_cast<uint32_t>(st.f_type);
+uint32_t stack_depth(uint32_t type) {
   return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC ? 2 : 1;
+}
+
+// A server decides on opening, and the kernel asks it with the rights of a passed-through file: those of nobody.
+bool opens_at_server(uint32_t type) {
+  constexpr std::array<uint32_t, 9> remote{NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
+                                           CIFS_SUPER_MAGIC, CEPH_SUPER_MAGIC, V9FS_MAGIC,
+                                           AFS_SUPER_MAGIC,  AFS_FS_MAGIC,     CODA_SUPER_MAGIC};
+  return std::find(remote.begin(), remote.end(), type) != remote.end();
 }
 
 // A request keeps its place in the ring until it is answered, and for a lock that can be never.
@@ -145,7 +157,9 @@ posix::Result<std::unique_ptr<Session>> Session::mount(const Options& options,
                                                        Connection& connection) {
   std::unique_ptr<Session> s(new Session(options, connection));
   connection.session = s.get();
-  s->stack_depth_ = stack_depth(options.source);  // now: later the path may lead to the mount
+  const uint32_t source_type = file_system_type(options.source);  // now: later the path may lead to the mount
+  s->stack_depth_ = stack_depth(source_type);
+  s->may_pass_through_ = options.passthrough && !opens_at_server(source_type);
   std::string list = fuse_option_list(options);
   fuse_args arguments = FUSE_ARGS_INIT(0, nullptr);
   fuse_opt_add_arg(&arguments, "hipfile-fuse");
@@ -218,7 +232,7 @@ void Session::negotiate(fuse_conn_info* c) {
   fuse_set_feature_flag(c, FUSE_CAP_NO_EXPORT_SUPPORT);
   fuse_set_feature_flag(c, FUSE_CAP_SETXATTR_EXT);
   fuse_unset_feature_flag(c, FUSE_CAP_WRITEBACK_CACHE);
-  if (options_.passthrough && fuse_set_feature_flag(c, FUSE_CAP_PASSTHROUGH)) {
+  if (may_pass_through_ && fuse_set_feature_flag(c, FUSE_CAP_PASSTHROUGH)) {
     c->max_backing_stack_depth = stack_depth_ - 1;  // libfuse adds one
     passthrough_ = true;
   }
@@ -259,7 +273,7 @@ void Session::note_init(RequestBytes request) {
 void Session::complete_init(kernel::InitOut& out) {
   uint64_t flags = out.flags | static_cast<uint64_t>(out.flags2) << 32;
 #if !HIPFILE_NATIVE_PASSTHROUGH
-  if (options_.passthrough && offered_ & kernel::kInitPassthrough && !(flags & kernel::kInitWritebackCache)) {
+  if (may_pass_through_ && offered_ & kernel::kInitPassthrough && !(flags & kernel::kInitWritebackCache)) {
     flags |= kernel::kInitPassthrough;
     out.max_stack_depth = stack_depth_;
     passthrough_ = true;

@@ -100,6 +100,7 @@ class Session {
   fuse_session* session_ = nullptr;
   bool mounted_ = false, hooked_ = false;
   uint32_t stack_depth_ = 1;
+  bool may_pass_through_ = false;            ///< by the options and by what the source is
   bool passthrough_ = false;                 ///< the kernel agreed to passthrough
   std::atomic<bool> backing_failed_{false};  ///< a registration was refused, and that was logged
   std::atomic<uint64_t> init_unique_{0};     ///< the INIT request that is being answered

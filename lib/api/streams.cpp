@@ -46,7 +46,10 @@ class Operation : public std::enable_shared_from_this<Operation> {
     Step step;
   };
 
+  // Not with CUDA: reads and writes in turn on one stream were seen to wait for ever there (H200, driver 580), which they
+  // do not behind host functions.
   bool can_wait_on_memory(const gpu::Runtime& runtime) const {
+    if (runtime.kind() == gpu::RuntimeKind::cuda) return false;
     if (!runtime.hip().hipStreamWaitValue64 || !runtime.hip().hipExtMallocWithFlags) return false;
     if (driver_.flag(hipFileParamStreamMemopsBypass)) return false;
     int can = 0;
@@ -196,6 +199,7 @@ void SignalPool::raise(int device, Signal signal) {
 hipFileError_t enqueue(Driver& driver, Transfer transfer, const AsyncParameters& parameters, unsigned flags,
                        hipStream_t stream, int device) {
   auto runtime = driver.runtime();
+  driver.engine()->prepare(device);
   auto operation = std::make_shared<Operation>(driver, std::move(transfer), parameters, flags, device);
   return operation->enqueue(*runtime, reinterpret_cast<hip::Stream>(stream));
 }

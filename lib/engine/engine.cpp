@@ -274,6 +274,20 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
   return outcomes;
 }
 
+void Engine::prepare(int device) {
+  std::lock_guard lock(prepared_mutex_);
+  if (!runtime_ || !prepared_.insert(device).second) return;
+  gpu::DeviceGuard guard(*runtime_, device);
+  if (guard.status() != hip::kSuccess) return;
+  small_copies_.prepare(device);
+  std::vector<std::unique_ptr<Lane>> lanes;
+  while (lanes.size() < team_.size() + 1) {
+    lanes.push_back(lanes_.borrow());
+    if (!lanes.back()->stream(device)) break;  // the request will say so
+  }
+  for (auto& lane : lanes) lanes_.give_back(std::move(lane));
+}
+
 void Engine::read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const {
   if (config_.cache_use == CacheUse::once || file.buffered() < 0) return;
   posix_fadvise(file.buffered(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -55,6 +56,9 @@ class Engine {
   Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
   /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
+  /// Makes the streams of a device that requests will need. To be called before a stream of the program is made to wait
+  /// for a request: runtimes may make no streams while one waits.
+  void prepare(int device);
   /// Starts to read a range into the page cache, without waiting; nothing where the configuration wants nothing there.
   void read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const;
   /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
@@ -113,6 +117,8 @@ class Engine {
   SmallCopies small_copies_;
   mutable FileWindows windows_;
   Team team_;
+  std::mutex prepared_mutex_;
+  std::set<int> prepared_;
   std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock
   mutable std::mutex failures_mutex_;
   std::map<FileKey, Failures> failures_;

@@ -131,7 +131,7 @@ const char* advice(Reason reason) {
     case Reason::memory_alignment:
       return "begin at an address that is a multiple of the file's memory alignment";
     case Reason::failed_before:
-      return "the log says what failed; it is tried again after a while";
+      return "the log says what failed; another program start tries it again";
     case Reason::encrypted_file:
       return "keep the file in a directory without an encryption policy; self-encrypting drives do not "
              "matter";

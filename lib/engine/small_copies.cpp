@@ -93,17 +93,25 @@ void SmallCopies::pass_on(Device& d, size_t stream) {
   next->set(Turn::leads);
 }
 
+hip::Error SmallCopies::make(std::optional<gpu::Stream>& stream) const {
+  if (stream) return hip::kSuccess;
+  auto made = gpu::Stream::create(runtime_);
+  if (!made) return made.error();
+  stream.emplace(std::move(*made));
+  return hip::kSuccess;
+}
+
+void SmallCopies::prepare(int device) {
+  Device& d = device_of(device);
+  std::lock_guard lock(d.mutex);
+  for (size_t i : d.free)  // who leads makes its own
+    if (make(d.streams[i]) != hip::kSuccess) return;
+}
+
 SmallCopies::Result SmallCopies::run(SmallLanes::Use& lane, int device, std::optional<gpu::Stream>& own,
                                      std::span<const kernels::Segment> segments) {
   Result r;
-  if (!own) {
-    auto made = gpu::Stream::create(runtime_);
-    if (!made) {
-      r.error = made.error();
-      return r;
-    }
-    own.emplace(std::move(*made));
-  }
+  if ((r.error = make(own)) != hip::kSuccess) return r;
   const hip::Stream stream = own->handle();
   const auto& hip = runtime_->hip();
   bool launched = false;

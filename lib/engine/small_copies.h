@@ -29,6 +29,8 @@ class SmallCopies {
 
   /// Copies from `lane`'s memory to `device`, which must be the current one, and returns when it is done.
   Result copy(SmallLanes::Use& lane, int device, const kernels::Segment& segment);
+  /// Makes the streams of `device`, which must be the current one, ahead of their use.
+  void prepare(int device);
 
  private:
   enum class Turn : int { waits, leads, done };
@@ -50,6 +52,7 @@ class SmallCopies {
     std::array<std::optional<gpu::Stream>, kLeaders> streams;  // each used by who leads with it
   };
   Device& device_of(int device);
+  hip::Error make(std::optional<gpu::Stream>& stream) const;
   void lead(SmallLanes::Use& lane, int device, Device& state, Waiting& mine);
   Result run(SmallLanes::Use& lane, int device, std::optional<gpu::Stream>& stream,
              std::span<const kernels::Segment> segments);

@@ -59,8 +59,6 @@ namespace gpu {
   X(hipModuleLaunchKernel, (hip::Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
                             unsigned, hip::Stream, void**, void**))                                        \
   X(hipMemGetHandleForAddressRange, (void*, void*, size_t, int, unsigned long long))                       \
-  X(hipStreamCreateWithPriority, (hip::Stream*, unsigned, int))                                            \
-  X(hipDeviceGetStreamPriorityRange, (int*, int*))                                                         \
   X(hipHostRegister, (void*, size_t, unsigned))                                                            \
   X(hipHostUnregister, (void*))                                                                            \
   X(hipAmdFileRead, (hip::AmdFileHandle, void*, uint64_t, int64_t, uint64_t*, int32_t*))                   \

@@ -2,21 +2,11 @@
 
 namespace gpu {
 
-namespace {
-
-hip::Error create_stream(const HipTable& hip, hip::Stream* out) {
-  int least = 0, greatest = 0;
-  if (hip.hipStreamCreateWithPriority && hip.hipDeviceGetStreamPriorityRange &&
-      hip.hipDeviceGetStreamPriorityRange(&least, &greatest) == hip::kSuccess && greatest != least)
-    return hip.hipStreamCreateWithPriority(out, hip::kStreamNonBlocking, greatest);
-  return hip.hipStreamCreateWithFlags(out, hip::kStreamNonBlocking);
-}
-
-}  // namespace
-
 tl::expected<Stream, hip::Error> Stream::create(std::shared_ptr<const Runtime> runtime) {
   hip::Stream handle = nullptr;
-  if (hip::Error e = create_stream(runtime->hip(), &handle); e != hip::kSuccess) return tl::unexpected(e);
+  if (hip::Error e = runtime->hip().hipStreamCreateWithFlags(&handle, hip::kStreamNonBlocking);
+      e != hip::kSuccess)
+    return tl::unexpected(e);
   return Stream(std::move(runtime), handle);
 }
 

@@ -14,29 +14,6 @@
 namespace fs {
 namespace {
 
-// The engine's numbers are the ABI's.
-static_assert(HIPFILE_FUSE_ROUTE_NONE == static_cast<int>(engine::Route::none));
-static_assert(HIPFILE_FUSE_ROUTE_PEER == static_cast<int>(engine::Route::peer));
-static_assert(HIPFILE_FUSE_ROUTE_PAGES == static_cast<int>(engine::Route::pages));
-static_assert(HIPFILE_FUSE_ROUTE_CACHED == static_cast<int>(engine::Route::cached));
-static_assert(HIPFILE_FUSE_ROUTE_STAGED == static_cast<int>(engine::Route::staged));
-static_assert(HIPFILE_FUSE_ROUTE_STORE == static_cast<int>(engine::Route::store));
-static_assert(HIPFILE_FUSE_REASON_DISABLED == static_cast<int>(engine::Reason::disabled));
-static_assert(HIPFILE_FUSE_REASON_NO_RUNTIME_AIS == static_cast<int>(engine::Reason::no_runtime_ais));
-static_assert(HIPFILE_FUSE_REASON_HOST_PAGES == static_cast<int>(engine::Reason::host_pages));
-static_assert(HIPFILE_FUSE_REASON_NOT_PAGES == static_cast<int>(engine::Reason::not_pages));
-static_assert(HIPFILE_FUSE_REASON_NO_DIRECT_IO == static_cast<int>(engine::Reason::no_direct_io));
-static_assert(HIPFILE_FUSE_REASON_FILE_SYSTEM == static_cast<int>(engine::Reason::file_system));
-static_assert(HIPFILE_FUSE_REASON_JOURNALED_DATA == static_cast<int>(engine::Reason::journaled_data));
-static_assert(HIPFILE_FUSE_REASON_OFFSET_ALIGNMENT == static_cast<int>(engine::Reason::offset_alignment));
-static_assert(HIPFILE_FUSE_REASON_MEMORY_ALIGNMENT == static_cast<int>(engine::Reason::memory_alignment));
-static_assert(HIPFILE_FUSE_REASON_TOO_SMALL == static_cast<int>(engine::Reason::too_small));
-static_assert(HIPFILE_FUSE_REASON_FAILED == static_cast<int>(engine::Reason::failed));
-static_assert(HIPFILE_FUSE_REASON_FAILED_BEFORE == static_cast<int>(engine::Reason::failed_before));
-static_assert(HIPFILE_FUSE_REASON_NOT_REGULAR == static_cast<int>(engine::Reason::not_regular));
-static_assert(HIPFILE_FUSE_REASON_IMPORTED_MEMORY == static_cast<int>(engine::Reason::imported_memory));
-static_assert(HIPFILE_FUSE_REASON_NOT_CACHED == static_cast<int>(engine::Reason::not_cached));
-
 constexpr uint64_t kLargestOffset = INT64_MAX;
 
 template <typename T, size_t N>

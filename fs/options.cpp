@@ -7,6 +7,7 @@
 #include <charconv>
 #include <functional>
 
+#include "engine/file_windows.h"
 #include "posix/path.h"
 
 namespace fs {
@@ -111,7 +112,7 @@ const std::vector<Definition>& definitions() {
        [](Options& o, const std::string& v) {
          return parse_number(v, o.engine.depth) && o.engine.depth >= 1 && o.engine.depth <= 256;
        }},
-      {"copy_threads", "N", "threads that copy for one request (default: the CPUs, at most 16)",
+      {"copy_threads", "N", "threads that copy for one request (default: the CPUs, at most 12)",
        [](Options& o, const std::string& v) {
          return parse_number(v, o.engine.copy_threads) && o.engine.copy_threads >= 1 &&
                 o.engine.copy_threads <= 256;
@@ -128,8 +129,11 @@ const std::vector<Definition>& definitions() {
       {"windows", "MIB",
        "cap of file data that stays mapped for the GPU (default an eighth of the memory; 0: none)",
        [](Options& o, const std::string& v) {
-         o.engine.windows = v != "0";
-         return v == "0" || parse_mebibytes(v, o.engine.window_bytes, 64, 1 << 24);
+         size_t bytes = 0;
+         if (v != "0" && !parse_mebibytes(v, bytes, engine::FileWindows::kWindow >> 20, 1 << 24))
+           return false;
+         o.engine.window_bytes = bytes;
+         return true;
        }},
       {"io_uring", "on|off", "file I/O by io_uring or by threads (default on, threads where it is refused)",
        [](Options& o, const std::string& v) { return parse_switch(v, o.engine.io_uring); }},

@@ -99,7 +99,8 @@ enum hipfile_fuse_reason {
   HIPFILE_FUSE_REASON_SMALL_BAR = 34,             /* PCI shows only a part of its memory */
   HIPFILE_FUSE_REASON_KERNEL_WITHOUT_P2PDMA = 35, /* built without CONFIG_PCI_P2PDMA */
   HIPFILE_FUSE_REASON_NO_PEER_PATH = 36,          /* PCI topology: no DMA between disk and GPU */
-  HIPFILE_FUSE_REASON_NO_GPU = 37                 /* none of AMD's */
+  HIPFILE_FUSE_REASON_NO_GPU = 37,                /* none of AMD's */
+  HIPFILE_FUSE_REASON_NOT_SMALL = 38              /* more than 64 KiB, or not a read */
 };
 
 /* ------------------------------------------------------------------------------------------------------------

@@ -75,11 +75,13 @@ std::shared_ptr<const gpu::Runtime> Driver::runtime() {
   return runtime_;
 }
 
+std::shared_ptr<engine::Engine> Driver::current_engine() const {
+  std::shared_lock lock(engine_mutex_);
+  return engine_;
+}
+
 std::shared_ptr<engine::Engine> Driver::engine() {
-  {
-    std::shared_lock lock(engine_mutex_);
-    if (engine_) return engine_;
-  }
+  if (auto engine = current_engine()) return engine;
   auto chosen = runtime();
   engine::Config config = settings().engine_config();
   std::lock_guard lock(engine_mutex_);
@@ -144,8 +146,7 @@ hipFileError_t Driver::close() {
     callbacks = on_close_;
   }
   for (auto& f : callbacks) f();
-  std::shared_lock lock(engine_mutex_);
-  if (engine_) engine_->drop_windows();
+  if (auto engine = current_engine()) engine->drop_windows();
   return success();
 }
 

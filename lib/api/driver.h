@@ -131,6 +131,8 @@ class Driver {
  private:
   Driver();
   tl::expected<gpu::Memory, hipFileError_t> describe(const void* base);
+  /// Null if none has been made yet.
+  std::shared_ptr<engine::Engine> current_engine() const;
   void apply_settings();
   engine::RouteSet routes_of(int fd) const;
   static engine::Request request_of(const Transfer& transfer);
@@ -143,7 +145,7 @@ class Driver {
   std::map<const void*, std::shared_ptr<RegisteredBuffer>> buffers_;
   uintptr_t last_handle_ = 0x1000;  ///< handles are numbers that never come again, so a stale one is noticed
   std::vector<std::function<void()>> on_close_;
-  ShardedMutex engine_mutex_;  ///< guards what follows
+  mutable ShardedMutex engine_mutex_;  ///< guards what follows
   bool runtime_chosen_ = false;
   std::shared_ptr<const gpu::Runtime> runtime_;
   std::shared_ptr<engine::Engine> engine_;

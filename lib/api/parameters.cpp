@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/file_windows.h"
+
 namespace api {
 namespace {
 
@@ -81,8 +83,8 @@ bool set_number(Settings& settings, std::string_view name, size_t value) {
     settings.copy_threads = static_cast<unsigned>(value);
     return true;
   }
-  if (value > kMostWindowsMb) return false;
-  settings.windows_mb = value;
+  if (value > kMostWindowsMb || (value > 0 && value < engine::FileWindows::kWindow >> 20)) return false;
+  settings.window_bytes = value << 20;
   return true;
 }
 
@@ -127,8 +129,7 @@ engine::Config Settings::engine_config() const {
   config.peer_on_any_file_system = unsupported_file_systems;
   config.cache_use = data;
   config.copy_threads = copy_threads;
-  config.windows = windows_mb.value_or(1) > 0;
-  config.window_bytes = windows_mb.value_or(0) << 20;
+  config.window_bytes = window_bytes;
   return config;
 }
 

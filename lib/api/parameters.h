@@ -40,8 +40,8 @@ struct Settings {
   engine::RouteSet routes = engine::RouteSet::all();
   std::vector<MountRule> mounts;
   engine::CacheUse data = engine::CacheUse::automatic;
-  unsigned copy_threads = 0;         ///< 0: by the number of CPUs
-  std::optional<size_t> windows_mb;  ///< 0: none; not set: an eighth of the memory
+  unsigned copy_threads = 0;           ///< 0: by the number of CPUs
+  std::optional<size_t> window_bytes;  ///< as in engine::Config
 
   Settings();
   size_t size(hipFileSizeTConfigParameter_t p) const { return sizes[static_cast<size_t>(p)]; }

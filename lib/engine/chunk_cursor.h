@@ -5,12 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
-namespace engine {
+#include "engine/extent.h"
 
-struct Extent {
-  uint64_t begin = 0, end = 0;  ///< from the start of the request
-  uint64_t length() const { return end - begin; }
-};
+namespace engine {
 
 /// Cuts at multiples of the chunk size in the file, so that every chunk but the first and last is aligned.
 /// Thread-safe.

@@ -25,6 +25,9 @@ inline std::optional<CacheUse> parse_cache_use(std::string_view text) {
   return std::nullopt;
 }
 
+/// By default: they fill a PCIe 5 x16 link, and more only cost CPU (measured on an H200).
+inline constexpr unsigned kMostCopyThreads = 12;
+
 struct Config {
   RouteSet routes = RouteSet::all();
   size_t slot_bytes = size_t{4} << 20;    ///< one pinned staging slot; a multiple of the page size
@@ -33,9 +36,10 @@ struct Config {
   bool io_uring = true;                   ///< false: threads instead
   unsigned copy_threads = 0;  ///< that copy at the same time for one request; 0: by the number of CPUs
   CacheUse cache_use = CacheUse::automatic;
-  bool windows = true;  ///< files that are read again stay mapped for devices where that is known to be good
-  bool windows_on_any_runtime = false;  ///< device reads of the page cache also where not measured, for tests
-  size_t window_bytes = 0;  ///< cap of file pages that stay mapped for the device; 0: an eighth of the memory
+  /// Cap of file pages that stay mapped for devices; 0: none. Not set: an eighth of the memory with CUDA, where it was
+  /// measured to be safe and faster, none on the software runtime. Never on AMD, whose driver stalls on registering a
+  /// file's pages.
+  std::optional<size_t> window_bytes;
   bool peer_on_any_file_system = false;  ///< try peer DMA whatever the file system and the disks
   std::string system_root;               ///< where /proc and /sys are looked for; "" outside tests
 };

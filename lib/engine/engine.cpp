@@ -20,7 +20,6 @@ namespace engine {
 namespace {
 
 constexpr size_t kRememberedFailures = 4096;
-constexpr unsigned kMostCopyThreads = 12;  // fill a PCIe 5 x16 link; 16 only cost more CPU (H200)
 
 // These are about the file and the device; others are about this buffer or this moment.
 bool lasts(int error) {
@@ -33,12 +32,10 @@ unsigned copy_threads(const Config& config) {
   return std::clamp(std::thread::hardware_concurrency(), 1u, kMostCopyThreads) - 1;
 }
 
-// Only where it is measured to be safe and faster: AMD's driver stalls for a second on registering a file's pages.
 uint64_t window_budget(const gpu::Runtime* runtime, const Config& config) {
-  if (!runtime || !config.windows ||
-      (runtime->kind() != gpu::RuntimeKind::cuda && !config.windows_on_any_runtime))
-    return 0;
-  if (config.window_bytes > 0) return config.window_bytes;
+  if (!runtime || runtime->kind() == gpu::RuntimeKind::amd) return 0;
+  if (config.window_bytes) return *config.window_bytes;
+  if (runtime->kind() != gpu::RuntimeKind::cuda) return 0;
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 8;
 }
 
@@ -56,50 +53,52 @@ Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config
     : runtime_(std::move(runtime)),
       config_(config),
       mounts_(config.system_root),
+      devices_(runtime_ ? runtime_->device_count() : 0),
       pool_(runtime_ ? std::make_unique<gpu::PinnedPool>(runtime_, config_.slot_bytes, config_.pool_bytes)
                      : nullptr),
       lanes_(runtime_, config_.depth, config_.io_uring),
       small_lanes_(pool_.get()),
       kernels_(kernels_for(runtime_.get())),
-      small_copies_(runtime_, kernels_.get()),
+      small_copies_(runtime_, kernels_.get(), devices_),
       windows_(runtime_, window_budget(runtime_.get(), config_)),
-      team_(copy_threads(config_)) {
+      team_(copy_threads(config_)),
+      prepared_(std::make_unique<std::once_flag[]>(static_cast<size_t>(devices_))) {
   if (runtime_ && runtime_->kind() == gpu::RuntimeKind::amd)
-    for (int device = 0, n = runtime_->device_count(); device < n; device++)
+    for (int device = 0; device < devices_; device++)
       large_bars_.push_back(gpu::LargeBar::of(*runtime_, device));
 }
 
-Situation Engine::situation(const Request& r, uint64_t done, const RouteSet& failed_now) const {
-  const storage::FileFacts& facts = r.file->facts();
+Situation Engine::standing(const storage::FileFacts& file, int device) const {
   Situation s;
-  s.direction = r.direction;
-  s.file_offset = r.file_offset + done;
-  s.length = r.length - done;
-  s.address = reinterpret_cast<uint64_t>(r.memory.address) + r.memory_offset + done;
-  s.memory = r.memory.kind;
-  s.memory_is_pages = r.memory.pages;
-  s.file = facts.kind;
-  s.offset_align = facts.offset_align;
-  s.memory_align = facts.memory_align;
+  s.file = file.kind;
+  s.offset_align = file.offset_align;
+  s.memory_align = file.memory_align;
   s.runtime_has_ais = runtime_ && runtime_->has_ais();
   if (s.runtime_has_ais) {  // else nobody asks
-    s.file_objection = refuse_file(facts, policy());
-    if (const gpu::DeviceFacts* device = device_facts(r.memory.device))
-      s.device_objection = refuse_device(*device);
+    s.file_objection = refuse_file(file, policy());
+    if (const gpu::DeviceFacts* facts = device_facts(device)) s.device_objection = refuse_device(*facts);
   }
-  s.allowed = config_.routes & r.routes;
-  s.windows = windows_wanted(r, done, failed_now);
-  Failures failures = failures_of(facts, r.memory.device);
+  s.stores = large_bar(device) != nullptr;
+  s.allowed = config_.routes;
+  if (!runtime_) s.allowed.remove(Route::staged);
+  const Failures failures = failures_of(file, device);
   s.peer_failed_before = failures.peer;
   s.direct_failed_before = failures.direct;
-  s.failed_now = failed_now;
-  if (!runtime_) s.allowed.remove(Route::staged);
   return s;
 }
 
-bool Engine::windows_wanted(const Request& r, uint64_t done, const RouteSet& failed_now) const {
-  return r.direction == Direction::read && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device &&
-         !failed_now.has(Route::cached) && windows_.ready(*r.file, r.file_offset + done, r.length - done);
+Situation Engine::situation(const Request& r, const storage::FileFacts& file) const {
+  Situation s = standing(file, r.memory.device);
+  s.direction = r.direction;
+  s.file_offset = r.file_offset;
+  s.length = r.length;
+  s.address = reinterpret_cast<uint64_t>(r.memory.address) + r.memory_offset;
+  s.memory = r.memory.kind;
+  s.memory_is_pages = r.memory.pages;
+  s.windows = r.direction == Direction::read && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device &&
+              windows_.are_open(*r.file, r.file_offset, r.length);
+  s.allowed = s.allowed & r.routes;
+  return s;
 }
 
 // A read is planned for what the file holds now. So the last, partial block goes through the page cache, and
@@ -114,15 +113,20 @@ uint64_t Engine::readable_length(const Request& r) {
 }
 
 Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique_ptr<Lane> lane) {
-  Request r = whole;
-  r.length = readable_length(whole);
+  Request rest = whole;  // what has not been moved yet
+  rest.length = readable_length(whole);
+  const bool reads_device = whole.direction == Direction::read && !whole.memory.pages;
+  if (reads_device) windows_.ask(*rest.file, rest.file_offset, rest.length);
   Outcome outcome;
   RouteSet failed_now;
+  failed_now.add(Route::store);  // the short way, which was tried before
   std::array<uint64_t, kRoutes> by_route{};
   bool first = true, used_windows = false;
   for (bool again = true; again;) {
     again = false;
-    Plan p = plan(situation(r, outcome.bytes, failed_now));
+    Situation s = situation(rest, rest.file->facts());
+    s.failed_now = failed_now;
+    const Plan p = plan(s);
     if (first || failed_now.has(Route::peer)) outcome.reason = p.reason();
     if (!p.segments.empty()) {
       outcome.route = p.route();
@@ -131,36 +135,43 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
     first = false;
     if (!p.segments.empty())
       outcome.error = 0;
-    else if (outcome.error == 0 && r.length > outcome.bytes)
+    else if (outcome.error == 0 && rest.length > 0)
       outcome.error = EOPNOTSUPP;
-    const uint64_t start = outcome.bytes;
-    TransferContext context{*lane,
-                            &lanes_,
-                            &team_,
-                            runtime_.get(),
-                            pool_.get(),
-                            *r.file,
-                            r.memory.address + r.memory_offset + start,
-                            r.memory.device,
-                            r.memory.pages,
-                            r.direction,
-                            r.file_offset + start,
-                            cancel,
-                            config_.cache_use};
+    const TransferContext context{*lane,
+                                  lanes_,
+                                  team_,
+                                  runtime_.get(),
+                                  pool_.get(),
+                                  *rest.file,
+                                  rest.memory.address + rest.memory_offset,
+                                  rest.memory.device,
+                                  rest.memory.pages,
+                                  rest.direction,
+                                  rest.file_offset,
+                                  cancel,
+                                  config_.cache_use};
     for (const Segment& segment : p.segments) {
-      const bool by_window = segment.route == Route::cached && !r.memory.pages;
+      const bool by_window = segment.route == Route::cached && !rest.memory.pages;
       used_windows |= by_window;
-      SegmentResult done = segment.route == Route::peer ? run_peer(context, segment)
-                           : by_window                  ? run_windows(context, segment, windows_)
-                                                        : run_transfer(context, segment);
+      SegmentResult done;
+      if (segment.route == Route::peer) {
+        done = run_peer(context, segment);
+      } else if (by_window) {
+        done = run_windows(context, segment, windows_);
+      } else {
+        std::optional<FileWindows::Reading> reading;
+        if (reads_device) reading.emplace(windows_);
+        done = run_transfer(context, segment);
+      }
+      rest.advance(done.done);
       outcome.bytes += done.done;
       outcome.error = done.error;
       if (done.hip_error != hip::kSuccess) outcome.hip_error = done.hip_error;
       for (size_t i = 0; i < kRoutes; i++) by_route[i] += done.by_route[i];
-      if (done.direct_refused) remember(r, &Failures::direct, "direct I/O", EINVAL);
+      if (done.direct_refused) remember(rest, &Failures::direct, "direct I/O", EINVAL);
       if (done.route_failed) {
         if (segment.route == Route::peer && lasts(done.error))
-          remember(r, &Failures::peer, "peer-to-peer DMA", done.error);
+          remember(rest, &Failures::peer, "peer-to-peer DMA", done.error);
         failed_now.add(segment.route);
         if (segment.route == Route::pages) failed_now.add(Route::cached);
         again = true;
@@ -169,8 +180,8 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
     }
   }
   lanes_.give_back(std::move(lane));
-  if (!r.memory.pages && !used_windows && by_route[static_cast<size_t>(Route::cached)] == outcome.bytes)
-    windows_.count(*r.file, r.file_offset, outcome.bytes);
+  if (reads_device && !used_windows && by_route[static_cast<size_t>(Route::cached)] == outcome.bytes)
+    windows_.count(*whole.file, whole.file_offset, outcome.bytes);
   auto most = std::max_element(by_route.begin(), by_route.end());
   if (*most > 0) outcome.route = static_cast<Route>(most - by_route.begin());
   if (outcome.route == Route::peer) outcome.reason = Reason::none;
@@ -182,54 +193,38 @@ const gpu::LargeBar* Engine::large_bar(int device) const {
   return device >= 0 && index < large_bars_.size() && large_bars_[index] ? &*large_bars_[index] : nullptr;
 }
 
-bool Engine::known_to_runtime(const gpu::Memory& memory) const {
-  return runtime_ && (memory.kind == gpu::MemoryKind::device || memory.kind == gpu::MemoryKind::managed);
+// What is read once does not go through the page cache only to be small.
+std::optional<Engine::Short> Engine::short_way_of(const Request& r) const {
+  if (r.length > kSmall || config_.cache_use == CacheUse::once) return std::nullopt;
+  const Situation s = situation(r, r.file->facts());
+  auto way = short_way(s);
+  return way ? std::optional(Short{*way, peer_refusal(s)}) : std::nullopt;
 }
 
-std::optional<Outcome> Engine::run_small(const Request& r) {
-  if (r.direction != Direction::read || r.length == 0 || r.length > kSmall) return std::nullopt;
-  if (r.file->facts().kind != storage::FileKind::regular || config_.cache_use == CacheUse::once)
-    return std::nullopt;
-  if (!r.memory.pages && !known_to_runtime(r.memory)) return std::nullopt;
-  const RouteSet allowed = config_.routes & r.routes;
-  if (const gpu::LargeBar* bar = large_bar(r.memory.device);
-      bar && !r.memory.pages && r.memory.kind == gpu::MemoryKind::device && allowed.has(Route::store))
-    if (auto done =
-            read_small_by_store(*bar, *r.file, r.memory.address + r.memory_offset, r.length, r.file_offset)) {
-      Outcome outcome;
-      outcome.bytes = done->bytes;
-      outcome.error = done->error;
-      outcome.route = Route::store;
-      outcome.reason = Reason::too_small;
-      return outcome;
-    }
-  if (!allowed.has(r.memory.pages ? Route::cached : Route::staged)) return std::nullopt;
-  Outcome outcome;
-  outcome.reason = peer_refusal(situation(r, 0, {}));
-  if (outcome.reason == Reason::none) return std::nullopt;
+std::optional<Outcome> Engine::run_short(const Request& r, const Short& how) {
   char* to = r.memory.address + r.memory_offset;
-  auto done = r.memory.pages ? read_small_into_pages(*r.file, to, r.length, r.file_offset)
-                             : read_small_into_device(*runtime_, small_lanes_, small_copies_, *r.file,
-                                                      r.memory.device, to, r.length, r.file_offset);
+  Outcome outcome;
+  outcome.route = how.way == ShortWay::store ? Route::store : Route::cached;
+  outcome.reason = how.reason;
+  std::optional<SmallResult> done;
+  switch (how.way) {
+    case ShortWay::store:
+      done = read_small_by_store(*large_bar(r.memory.device), *r.file, to, r.length, r.file_offset);
+      break;
+    case ShortWay::pages:
+      done = read_small_into_pages(*r.file, to, r.length, r.file_offset);
+      break;
+    case ShortWay::pinned:
+      if (r.memory.device < 0 || r.memory.device >= devices_) return std::nullopt;
+      done = read_small_into_device(*runtime_, small_lanes_, small_copies_, *r.file, r.memory.device, to,
+                                    r.length, r.file_offset);
+      break;
+  }
   if (!done) return std::nullopt;
   outcome.bytes = done->bytes;
   outcome.error = done->error;
   outcome.hip_error = done->hip_error;
-  outcome.route = Route::cached;
   return outcome;
-}
-
-std::optional<Reason> Engine::small_read_reason(const Request& r) const {
-  if (r.direction != Direction::read || r.length == 0 || r.length > kSmallRead) return std::nullopt;
-  if (r.file->facts().kind != storage::FileKind::regular) return std::nullopt;
-  if (!r.memory.pages && config_.slot_bytes < 2 * kSmallRead) return std::nullopt;
-  if (config_.cache_use == CacheUse::once) return std::nullopt;
-  const RouteSet allowed = config_.routes & r.routes;
-  if (r.memory.pages ? !allowed.has(Route::cached)
-                     : !(allowed.has(Route::staged) && known_to_runtime(r.memory)))
-    return std::nullopt;
-  const Reason reason = peer_refusal(situation(r, 0, {}));
-  return reason == Reason::none ? std::nullopt : std::optional(reason);
 }
 
 std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const CancelToken& cancel) {
@@ -237,8 +232,9 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
   std::map<std::pair<bool, int>, std::vector<size_t>> small;  // by what reads have to share
   std::vector<size_t> one_by_one;
   for (size_t i = 0; i < requests.size(); i++) {
-    if (auto reason = small_read_reason(requests[i]); reason) {
-      outcomes[i].reason = *reason;
+    const auto how = short_way_of(requests[i]);
+    if (how && how->way != ShortWay::store) {  // stores have nothing to share
+      outcomes[i].reason = how->reason;
       small[{requests[i].memory.pages, requests[i].memory.device}].push_back(i);
     } else {
       one_by_one.push_back(i);
@@ -257,7 +253,7 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
                        static_cast<uint32_t>(r.length), 0, hip::kSuccess});
     }
     auto lane = lanes_.borrow();
-    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get(), &team_}, pages, device, reads);
+    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get(), team_}, pages, device, reads);
     lanes_.give_back(std::move(lane));
     for (size_t n = 0; n < indices.size(); n++) {
       Outcome& outcome = outcomes[indices[n]];
@@ -275,17 +271,18 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
 }
 
 void Engine::prepare(int device) {
-  std::lock_guard lock(prepared_mutex_);
-  if (!runtime_ || !prepared_.insert(device).second) return;
-  gpu::DeviceGuard guard(*runtime_, device);
-  if (guard.status() != hip::kSuccess) return;
-  small_copies_.prepare(device);
-  std::vector<std::unique_ptr<Lane>> lanes;
-  while (lanes.size() < team_.size() + 1) {
-    lanes.push_back(lanes_.borrow());
-    if (!lanes.back()->stream(device)) break;  // the request will say so
-  }
-  for (auto& lane : lanes) lanes_.give_back(std::move(lane));
+  if (device < 0 || device >= devices_) return;
+  std::call_once(prepared_[static_cast<size_t>(device)], [&] {
+    gpu::DeviceGuard guard(*runtime_, device);
+    if (guard.status() != hip::kSuccess) return;
+    small_copies_.prepare(device);
+    std::vector<std::unique_ptr<Lane>> lanes;
+    while (lanes.size() < team_.size() + 1) {
+      lanes.push_back(lanes_.borrow());
+      if (!lanes.back()->stream(device)) break;  // the request will say so
+    }
+    for (auto& lane : lanes) lanes_.give_back(std::move(lane));
+  });
 }
 
 void Engine::read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const {
@@ -320,8 +317,7 @@ int copy_pages(const char* from, char* out, size_t length) {
 int Engine::fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length) {
   if (memory.pages) {
     int error = copy_pages(memory.address + offset, out, length);
-    bool known = memory.kind == gpu::MemoryKind::device || memory.kind == gpu::MemoryKind::managed;
-    if (error == 0 || !known) return error;
+    if (error == 0 || !gpu::copies_to(memory.kind)) return error;
   }
   return fetch_from_device(memory, offset, out, length);
 }
@@ -359,30 +355,27 @@ std::unique_ptr<Lane> Engine::lease() {
 }
 
 Outcome Engine::run(const Request& request, const CancelToken& cancel) {
-  if (auto outcome = run_small(request)) return *outcome;
+  if (const auto how = short_way_of(request))
+    if (auto outcome = run_short(request, *how)) return *outcome;
   return run(request, cancel, lanes_.borrow());
-}
-
-Engine::FileKey Engine::key_of(const storage::FileFacts& file, int device) {
-  return {file.device, file.inode, file.birth_nanoseconds, device};
 }
 
 Engine::Failures Engine::failures_of(const storage::FileFacts& file, int device) const {
   if (!any_failures_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(failures_mutex_);
-  auto it = failures_.find(key_of(file, device));
+  auto it = failures_.find({file.id, device});
   return it == failures_.end() ? Failures() : it->second;
 }
 
 void Engine::remember(const Request& r, bool Failures::*what, const char* description, int error) {
   std::lock_guard lock(failures_mutex_);
   if (failures_.size() >= kRememberedFailures) failures_.clear();
-  bool& failed = failures_[key_of(r.file->facts(), r.memory.device)].*what;
+  bool& failed = failures_[{r.file->facts().id, r.memory.device}].*what;
   if (failed) return;
   failed = true;
   any_failures_.store(true, std::memory_order_release);
   spdlog::warn("{} failed on inode {} ({}), device {}: {}; not tried again on this file", description,
-               r.file->facts().inode, r.file->facts().file_system, r.memory.device, strerror(error));
+               r.file->facts().id.inode, r.file->facts().file_system, r.memory.device, strerror(error));
 }
 
 }  // namespace engine

@@ -4,8 +4,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <tuple>
 #include <vector>
 
 #include "engine/cancel.h"
@@ -31,6 +29,13 @@ struct Request {
   uint64_t file_offset = 0;    ///< file_offset + length <= 2^63 - 1
   uint64_t length = 0;
   RouteSet routes = RouteSet::all();  ///< of those that the configuration allows
+
+  /// Leaves what comes behind the first `bytes`.
+  void advance(uint64_t bytes) {
+    memory_offset += bytes;
+    file_offset += bytes;
+    length -= bytes;
+  }
 };
 
 struct Outcome {
@@ -85,17 +90,19 @@ class Engine {
   /// Null if nothing is known of the device: it is not AMD's, or there is none.
   const gpu::DeviceFacts* device_facts(int device) const;
   Policy policy() const;
-  using FileKey = std::tuple<dev_t, ino_t, int64_t, int>;  ///< device, inode, time of birth, HIP device
-  static FileKey key_of(const storage::FileFacts& file, int device);
-  bool windows_wanted(const Request& request, uint64_t done, const RouteSet& failed_now) const;
-  Situation situation(const Request& request, uint64_t done, const RouteSet& failed_now) const;
-  /// What run_all reports of a request that it reads together with others; nothing for one that goes alone.
-  std::optional<Reason> small_read_reason(const Request& request) const;
-  bool known_to_runtime(const gpu::Memory& memory) const;
+  /// What is known of a file and a device without a request.
+  Situation standing(const storage::FileFacts& file, int device) const;
+  Situation situation(const Request& request, const storage::FileFacts& file) const;
+  /// A small read that goes the short way, and why not by the best route.
+  struct Short {
+    ShortWay way;
+    Reason reason;
+  };
+  std::optional<Short> short_way_of(const Request& request) const;
+  /// Nothing if the short way turns out not to be one; then nothing has happened.
+  std::optional<Outcome> run_short(const Request& request, const Short& how);
   /// Null where the CPU cannot store to the device's memory.
   const gpu::LargeBar* large_bar(int device) const;
-  /// The whole of a small read, if it is one and can go the short way.
-  std::optional<Outcome> run_small(const Request& request);
   static uint64_t readable_length(const Request& request);
   int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
   struct Failures {
@@ -107,21 +114,21 @@ class Engine {
   const std::shared_ptr<const gpu::Runtime> runtime_;
   const Config config_;
   storage::MountTable mounts_;
+  const int devices_;                                     ///< of the runtime
   std::vector<std::optional<gpu::LargeBar>> large_bars_;  ///< by HIP ordinal
-  mutable std::once_flag devices_once_;
-  mutable std::vector<std::optional<gpu::DeviceFacts>> devices_;  ///< by HIP ordinal
+  mutable std::once_flag device_facts_once_;
+  mutable std::vector<std::optional<gpu::DeviceFacts>> device_facts_;  ///< by HIP ordinal
   std::unique_ptr<gpu::PinnedPool> pool_;
   LanePool lanes_;
   SmallLanes small_lanes_;
   std::unique_ptr<kernels::PerDevice> kernels_;  ///< null where there are none
   SmallCopies small_copies_;
-  mutable FileWindows windows_;
+  FileWindows windows_;
   Team team_;
-  std::mutex prepared_mutex_;
-  std::set<int> prepared_;
+  const std::unique_ptr<std::once_flag[]> prepared_;  ///< by HIP ordinal
   std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock
   mutable std::mutex failures_mutex_;
-  std::map<FileKey, Failures> failures_;
+  std::map<std::pair<storage::FileId, int>, Failures> failures_;  ///< by file and HIP device
 };
 
 }  // namespace engine

@@ -3,8 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <set>
-#include <string>
+#include <string_view>
 #include <system_error>
 
 namespace engine {
@@ -16,9 +15,9 @@ constexpr size_t kMostFiles = 4096;
 constexpr auto kOfLate = std::chrono::seconds(10);
 
 // Where nobody but this kernel changes files, so that times of change tell of every change.
-bool is_local(const std::string& file_system) {
-  static const std::set<std::string> local{"ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs"};
-  return local.count(file_system) > 0;
+bool is_local(std::string_view file_system) {
+  constexpr std::string_view kLocal[] = {"ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs"};
+  return std::find(std::begin(kLocal), std::end(kLocal), file_system) != std::end(kLocal);
 }
 
 uint64_t length_of_window(uint64_t number, const FileVersion& version) {
@@ -29,11 +28,11 @@ uint64_t length_of_window(uint64_t number, const FileVersion& version) {
 }  // namespace
 
 FileWindows::FileWindows(std::shared_ptr<const gpu::Runtime> runtime, uint64_t most_bytes,
-                         std::chrono::milliseconds longest_idle)
+                         WindowPatience patience)
     : runtime_(std::move(runtime)),
       most_bytes_(
           runtime_ && runtime_->hip().hipHostRegister && runtime_->hip().hipHostUnregister ? most_bytes : 0),
-      longest_idle_(longest_idle) {}
+      patience_(patience) {}
 
 FileWindows::~FileWindows() {
   {
@@ -41,18 +40,31 @@ FileWindows::~FileWindows() {
     stopping_ = true;
   }
   work_.notify_all();
+  quiet_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
-FileWindows::FileId FileWindows::id_of(const storage::File& file) {
-  const storage::FileFacts& facts = file.facts();
-  return {facts.device, facts.inode, facts.birth_nanoseconds};
+bool FileWindows::takes(const storage::File& file, uint64_t length) const {
+  return most_bytes_ >= kWindow && length >= kLeast && file.facts().kind == storage::FileKind::regular &&
+         is_local(file.facts().file_system);
+}
+
+void FileWindows::begin_reading() {
+  if (most_bytes_ < kWindow) return;
+  std::lock_guard lock(mutex_);
+  reading_++;
+}
+
+void FileWindows::end_reading() {
+  if (most_bytes_ < kWindow) return;
+  std::lock_guard lock(mutex_);
+  if (--reading_ == 0) quiet_.notify_all();
 }
 
 FileWindows::Known& FileWindows::known(const storage::File& file, const FileVersion& version,
                                        Dropped& dropped) {
   if (files_.size() >= kMostFiles) std::erase_if(files_, [](const auto& f) { return !f.second.fd; });
-  Known& k = files_[id_of(file)];
+  Known& k = files_[file.facts().id];
   if (k.version != version) {
     forget(k, dropped);
     k.version = version;
@@ -73,47 +85,52 @@ void FileWindows::forget(Known& file, Dropped& dropped) {
   file.fd.reset();
 }
 
-bool FileWindows::ready(const storage::File& file, uint64_t offset, uint64_t length) {
-  if (!on() || length < kLeast || file.facts().kind != storage::FileKind::regular ||
-      !is_local(file.facts().file_system))
-    return false;
+bool FileWindows::are_open(const storage::File& file, uint64_t offset, uint64_t length) const {
+  if (!takes(file, length)) return false;
   auto version = version_of(file.own());
-  if (!version) return false;
-  Dropped dropped;
   std::lock_guard lock(mutex_);
-  if (files_.find(id_of(file)) == files_.end()) return false;
-  Known& k = known(file, *version, dropped);
-  bool all = true;
-  for (uint64_t n = offset / kWindow; n <= (offset + length - 1) / kWindow; n++) {
-    auto it = k.entries.find(n);
-    if (it == k.entries.end()) return false;
-    if (it->second.window) continue;
-    all = false;
-    if (it->second.bytes_read >= length_of_window(n, *version) && !it->second.refused && !it->second.wanted) {
-      want(k, it->second, file);
-      wanted_.emplace_back(id_of(file), n);
-    }
-  }
-  if (!all) work_.notify_one();
-  return all;
+  auto k = files_.find(file.facts().id);
+  if (!version || k == files_.end() || k->second.version != *version) return false;
+  for (uint64_t n = offset / kWindow; n <= (offset + length - 1) / kWindow; n++)
+    if (auto entry = k->second.entries.find(n); entry == k->second.entries.end() || !entry->second.window)
+      return false;
+  return true;
 }
 
-// With mutex_ held.
-void FileWindows::want(Known& k, Entry& entry, const storage::File& file) {
-  if (!k.fd)
-    if (auto fd = posix::duplicate(file.own())) k.fd = std::move(*fd);
-  entry.wanted = true;
-  entry.used = Clock::now();
-  if (thread_.joinable()) return;
+void FileWindows::ask(const storage::File& file, uint64_t offset, uint64_t length) {
+  if (!takes(file, length)) return;
+  auto version = version_of(file.own());
+  Dropped dropped;
+  std::lock_guard lock(mutex_);
+  if (!version || files_.count(file.facts().id) == 0) return;
+  Known& k = known(file, *version, dropped);
+  for (uint64_t n = offset / kWindow; n <= (offset + length - 1) / kWindow; n++) {
+    auto it = k.entries.find(n);
+    if (it == k.entries.end()) continue;
+    Entry& entry = it->second;
+    if (entry.window || entry.wanted || entry.refused || entry.bytes_read < length_of_window(n, *version))
+      continue;
+    if (!k.fd)
+      if (auto fd = posix::duplicate(file.own())) k.fd = std::move(*fd);
+    if (!k.fd || !start_thread()) return;
+    entry.wanted = true;
+    wanted_.emplace_back(file.facts().id, n);
+  }
+  if (!wanted_.empty()) work_.notify_one();
+}
+
+bool FileWindows::start_thread() {
+  if (thread_.joinable()) return true;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
     spdlog::warn("no windows of files: {}", e.what());
   }
+  return thread_.joinable();
 }
 
 void FileWindows::count(const storage::File& file, uint64_t offset, uint64_t length) {
-  if (!on() || length < kLeast) return;
+  if (!takes(file, length)) return;
   auto version = version_of(file.own());
   if (!version) return;
   Dropped dropped;
@@ -126,7 +143,7 @@ void FileWindows::count(const storage::File& file, uint64_t offset, uint64_t len
 
 std::shared_ptr<FileWindow> FileWindows::get(const storage::File& file, uint64_t offset) {
   std::lock_guard lock(mutex_);
-  auto k = files_.find(id_of(file));
+  auto k = files_.find(file.facts().id);
   if (k == files_.end()) return nullptr;
   auto entry = k->second.entries.find(offset / kWindow);
   if (entry == k->second.entries.end()) return nullptr;
@@ -147,15 +164,6 @@ bool FileWindows::make_room(uint64_t bytes, Dropped& dropped) {
   return true;
 }
 
-void FileWindows::drop(const storage::File& file) {
-  Dropped dropped;
-  std::lock_guard lock(mutex_);
-  auto it = files_.find(id_of(file));
-  if (it == files_.end()) return;
-  forget(it->second, dropped);
-  files_.erase(it);
-}
-
 void FileWindows::drop_all() {
   Dropped dropped;
   std::lock_guard lock(mutex_);
@@ -169,12 +177,15 @@ uint64_t FileWindows::bytes() const {
 }
 
 void FileWindows::run() {
-  const auto pause = std::max<std::chrono::milliseconds>(longest_idle_ / 12, std::chrono::milliseconds(10));
+  const auto pause = std::max<std::chrono::milliseconds>(patience_.idle / 12, std::chrono::milliseconds(10));
   std::unique_lock lock(mutex_);
   for (;;) {
     work_.wait_for(lock, pause, [this] { return stopping_ || !wanted_.empty(); });
+    while (!wanted_.empty() && !stopping_) {
+      quiet_.wait_for(lock, patience_.pause, [this] { return stopping_ || reading_ == 0; });
+      if (!stopping_) open_first(lock);
+    }
     if (stopping_) return;
-    while (!wanted_.empty() && !stopping_) open_wanted(lock);
     Dropped dropped;
     sweep(dropped);
     lock.unlock();
@@ -183,12 +194,13 @@ void FileWindows::run() {
   }
 }
 
-// The first of those that are wanted. Opening takes milliseconds, and is done without the lock.
-void FileWindows::open_wanted(std::unique_lock<std::mutex>& lock) {
+// Of those that are wanted. Opening takes milliseconds, and is done without the lock; meanwhile the file may be found
+// changed or dropped.
+void FileWindows::open_first(std::unique_lock<std::mutex>& lock) {
   const auto [id, number] = wanted_.front();
-  wanted_.erase(wanted_.begin());
+  wanted_.pop_front();
   auto file = files_.find(id);
-  if (file == files_.end() || !file->second.fd) return;
+  if (file == files_.end() || !file->second.fd) return;  // forgotten, and the wish with it
   const FileVersion version = file->second.version;
   const uint64_t length = length_of_window(number, version);
   Dropped dropped;
@@ -200,23 +212,22 @@ void FileWindows::open_wanted(std::unique_lock<std::mutex>& lock) {
                      : posix::failure(ENOSPC, "no room for another window");
   lock.lock();
   file = files_.find(id);
-  if (file == files_.end() || file->second.version != version) {
-    lock.unlock();
-    opened = posix::failure(ESTALE, "the file has changed");
-    lock.lock();
-    return;
+  if (file != files_.end() && file->second.version == version) {
+    Entry& entry = file->second.entries[number];
+    entry.wanted = false;
+    if (!opened) {
+      entry.refused = opened.error().code == ENOTSUP;
+      entry.bytes_read = 0;  // all of it has to be read again first
+      spdlog::debug("inode {}, window {}: {}", id.inode, number, opened.error().text());
+    } else if ((*opened)->version() == version && !entry.window) {
+      entry.window = std::move(*opened);
+      entry.used = Clock::now();
+      bytes_ += length;
+    }
   }
-  Entry& entry = file->second.entries[number];
-  entry.wanted = false;
-  if (!opened) {
-    entry.refused = opened.error().code == ENOTSUP;
-    entry.bytes_read = 0;  // all of it has to be read again first
-    spdlog::debug("inode {}, window {}: {}", id.inode, number, opened.error().text());
-  } else if ((*opened)->version() == version && !entry.window) {
-    entry.window = *opened;
-    entry.used = Clock::now();
-    bytes_ += length;
-  }
+  lock.unlock();
+  if (opened) opened->reset();  // not taken: unregistered without the lock
+  lock.lock();
 }
 
 // A window keeps its file on the disk, so it goes with the file's last name.
@@ -228,8 +239,8 @@ void FileWindows::sweep(Dropped& dropped) {
     const bool gone = !version || *version != file.version || version->links == 0;
     bool any = false;
     for (auto& [number, entry] : file.entries) {
-      if (gone || now - entry.used > longest_idle_) close(entry, dropped);
-      any |= entry.window != nullptr || entry.wanted;
+      if (gone || now - entry.used > patience_.idle) close(entry, dropped);
+      any |= entry.window || entry.wanted;
     }
     if (!any) file.fd.reset();
   }

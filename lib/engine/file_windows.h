@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "engine/file_window.h"
@@ -15,11 +15,17 @@
 
 namespace engine {
 
-/// Thread-safe. A window is opened when its part of a file is read for the second time, so that what is read once costs
-/// nothing, and by a thread of its own, as that takes longer than copying: that read goes another way, the next one
-/// finds it open. It goes when the file changes, when it has not been used for a while, or when the file has lost its last
-/// name. While the budget is used up by windows of late, no others are opened: files that are read in turn and do not
-/// all fit would only displace each other.
+/// How long windows wait.
+struct WindowPatience {
+  std::chrono::milliseconds idle{60000};  ///< what has not been used for so long is closed
+  std::chrono::milliseconds pause{1000};  ///< for a pause in reading, before each is opened
+};
+
+/// Thread-safe. A window is opened once as many bytes of its part of a file have been read as it has, so that what is
+/// read once costs nothing. A thread of its own opens it, as that takes longer than copying, and waits for a pause in
+/// reading, as the two get in each other's way. It goes when the file changes, when it has not been used for a while, or
+/// when the file has lost its last name. While the budget is used up by windows of late, no others are opened: files
+/// that are read in turn and do not all fit would only displace each other.
 class FileWindows {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,70 +33,75 @@ class FileWindows {
   static constexpr uint64_t kLeast = 1 << 20;    ///< shorter requests gain nothing
 
   /// `most_bytes`: of all windows together. Off without a runtime that registers, or with less than one window.
-  FileWindows(std::shared_ptr<const gpu::Runtime> runtime, uint64_t most_bytes,
-              std::chrono::milliseconds longest_idle = std::chrono::seconds(60));
+  FileWindows(std::shared_ptr<const gpu::Runtime> runtime, uint64_t most_bytes, WindowPatience patience = {});
   ~FileWindows();
   FileWindows(const FileWindows&) = delete;
   FileWindows& operator=(const FileWindows&) = delete;
 
-  bool on() const { return most_bytes_ >= kWindow; }
+  /// Whether windows are open for all of [offset, offset + length). Changes nothing.
+  bool are_open(const storage::File& file, uint64_t offset, uint64_t length) const;
+  /// Has those windows of the range opened that have been read often enough, and forgets what is known of an older
+  /// version of the file.
+  void ask(const storage::File& file, uint64_t offset, uint64_t length);
 
-  /// Whether all of [offset, offset + length) can be read through windows. Has those opened that are worth it, because
-  /// all of their part of the file has been read before; forgets what is stale.
-  bool ready(const storage::File& file, uint64_t offset, uint64_t length);
-  /// Tells of bytes that were read without windows.
+  /// A read without windows that is going on.
+  class Reading {
+   public:
+    explicit Reading(FileWindows& windows) : windows_(windows) { windows_.begin_reading(); }
+    ~Reading() { windows_.end_reading(); }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    FileWindows& windows_;
+  };
+  /// Tells of bytes that were read from the page cache without windows.
   void count(const storage::File& file, uint64_t offset, uint64_t length);
   /// The open window with the byte at `offset`; null if there is none.
   std::shared_ptr<FileWindow> get(const storage::File& file, uint64_t offset);
-  /// Forgets everything about a file.
-  void drop(const storage::File& file);
+
   void drop_all();
   /// Bytes in windows now.
   uint64_t bytes() const;
 
  private:
-  struct FileId {
-    dev_t device;
-    ino_t inode;
-    int64_t birth;
-    bool operator<(const FileId& o) const {
-      return std::tie(device, inode, birth) < std::tie(o.device, o.inode, o.birth);
-    }
-  };
   struct Entry {
     std::shared_ptr<FileWindow> window;
     uint64_t bytes_read = 0;  // without it
+    bool wanted = false;      // and to be opened: it is in wanted_
     bool refused = false;     // by the runtime
-    bool wanted = false;      // and to be opened
     Clock::time_point used;
   };
   struct Known {
     FileVersion version;
-    posix::Fd fd;                       // while there are windows
+    posix::Fd fd;                       // while there are windows, or to be some
     std::map<uint64_t, Entry> entries;  // by number
   };
-  using Files = std::map<FileId, Known>;
+  using Files = std::map<storage::FileId, Known>;
   using Dropped = std::vector<std::shared_ptr<FileWindow>>;  // unregistered outside the lock
 
-  static FileId id_of(const storage::File& file);
+  bool takes(const storage::File& file, uint64_t length) const;
+  void begin_reading();
+  void end_reading();
   // With mutex_ held. The file as it is now; what was known of an older version is moved to `dropped`.
   Known& known(const storage::File& file, const FileVersion& version, Dropped& dropped);
   void forget(Known& file, Dropped& dropped);
   void close(Entry& entry, Dropped& dropped);
   bool make_room(uint64_t bytes, Dropped& dropped);
-  void want(Known& file, Entry& entry, const storage::File& opened);
+  bool start_thread();
   void run();
-  void open_wanted(std::unique_lock<std::mutex>& lock);
+  void open_first(std::unique_lock<std::mutex>& lock);
   void sweep(Dropped& dropped);
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
   const uint64_t most_bytes_;
-  const std::chrono::milliseconds longest_idle_;
+  const WindowPatience patience_;
   mutable std::mutex mutex_;
   Files files_;
   uint64_t bytes_ = 0;
-  std::condition_variable work_;
-  std::vector<std::pair<FileId, uint64_t>> wanted_;  // windows to be opened, in order
+  unsigned reading_ = 0;
+  std::condition_variable work_, quiet_;
+  std::deque<std::pair<storage::FileId, uint64_t>> wanted_;  // windows to be opened, in order
   bool stopping_ = false;
   std::thread thread_;
 };

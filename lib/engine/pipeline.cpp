@@ -19,7 +19,7 @@ constexpr size_t kCopiesAhead =
 uint64_t chunk_bytes(const TransferContext& c, const Segment& segment) {
   if (segment.route == Route::pages && segment.direct) return kDirectChunk;
   const uint64_t most = segment.route == Route::staged ? c.pool->slot_bytes() : kBufferedChunk;
-  const uint64_t threads = c.team ? c.team->size() + 1 : 1;
+  const uint64_t threads = c.team.size() + 1;
   uint64_t chunk = kSmallestChunk;
   while (chunk < most && chunk * 2 * threads < segment.length) chunk *= 2;
   return std::min(chunk, most);
@@ -144,7 +144,7 @@ bool Pipeline::issue_next() {
 // Whoever holds a slot only tries for more, so that requests never wait for each other in a circle; a helper has its
 // request's owner to fall back on.
 bool Pipeline::take_slot(std::optional<gpu::PinnedSlot>& slot) {
-  const dev_t source = c_.file.facts().device;
+  const dev_t source = c_.file.facts().id.device;
   if (in_flight_ > 0 || role_ == Role::helper) {
     slot = c_.pool->try_acquire(source);
     if (!slot && in_flight_ == 0) leaving_ = true;
@@ -376,7 +376,7 @@ void Pipeline::finish(Chunk& chunk) {
   chunk.slot.reset();
   in_flight_--;
   if (chunk.error || chunk.ended) work_.cursor.stop();
-  results_.push_back({chunk.begin, chunk.length, chunk.moved, chunk.error, chunk.ended});
+  results_.push_back({chunk.begin, chunk.moved, chunk.error, chunk.ended});
 }
 
 }  // namespace engine

@@ -17,7 +17,7 @@ namespace engine {
 
 /// What became of a chunk.
 struct ChunkResult {
-  uint64_t begin = 0, length = 0;
+  uint64_t begin = 0;
   uint64_t moved = 0;  ///< from begin without a gap
   int error = 0;       ///< errno of the first byte that failed
   bool ended = false;  ///< end of file inside
@@ -30,8 +30,9 @@ struct SegmentWork {
   const TransferContext& context;
   const Segment& segment;
   ChunkCursor cursor;
-  std::atomic<bool> direct;                 ///< until the file refuses it
-  std::function<void(uint64_t)> help = {};  ///< asks other threads to join; the number of chunks left
+  std::atomic<bool> direct;  ///< until the file refuses it
+  std::function<void(uint64_t)> help =
+      {};  ///< asks other threads to join for so many chunks; null: nobody is to
 
   std::mutex mutex;
   std::vector<ChunkResult> chunks;  ///< in any order

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
+#include "engine/extent.h"
+
 namespace engine {
 namespace {
 
 // Direct writes keep off pages that buffered edges share, so that the page cache never has to be thrown away
 // dirty.
 constexpr uint64_t kWriteBlock = 4096;
-
-struct Extent {
-  uint64_t begin = 0, end = 0;  // from the start of the request
-  uint64_t length() const { return end - begin; }
-};
 
 Reason switched_off(const Situation& s, Route route) {
   if (!s.allowed.has(route)) return Reason::disabled;
@@ -40,6 +37,15 @@ Reason file_refuses_direct(const Situation& s) {
   return s.direct_failed_before ? Reason::failed_before : Reason::none;
 }
 
+// A read(2) whose target is VRAM, which the kernel's copy then stores to.
+Reason refuse_store(const Situation& s) {
+  if (Reason r = switched_off(s, Route::store); r != Reason::none) return r;
+  if (!s.stores || s.memory_is_pages || s.memory != gpu::MemoryKind::device) return Reason::not_pages;
+  if (s.direction != Direction::read || s.file != storage::FileKind::regular || s.length > kSmall)
+    return Reason::not_small;
+  return Reason::none;
+}
+
 }  // namespace
 
 Reason peer_refusal(const Situation& s) {
@@ -56,7 +62,7 @@ Reason peer_refusal(const Situation& s) {
   Extent blocks = whole_blocks(s);
   if (blocks.length() == 0) return s.length < s.offset_align ? Reason::too_small : Reason::offset_alignment;
   if (!memory_aligned(s, blocks)) return Reason::memory_alignment;
-  return Reason::none;
+  return refuse_store(s) == Reason::none ? Reason::too_small : Reason::none;
 }
 
 namespace {
@@ -73,8 +79,7 @@ Reason refuse_pages(const Situation& s) {
 
 Reason refuse_staged(const Situation& s) {
   if (Reason r = switched_off(s, Route::staged); r != Reason::none) return r;
-  bool known_to_runtime = s.memory == gpu::MemoryKind::device || s.memory == gpu::MemoryKind::managed;
-  return known_to_runtime ? Reason::none : Reason::imported_memory;
+  return gpu::copies_to(s.memory) ? Reason::none : Reason::imported_memory;
 }
 
 // From the page cache straight into the memory: by the CPU where it can address it, by the device where it can read the
@@ -106,7 +111,7 @@ Plan plan(const Situation& s) {
   refused(Route::pages) = refuse_pages(s);
   refused(Route::cached) = refuse_cached(s);
   refused(Route::staged) = refuse_staged(s);
-  refused(Route::store) = Reason::not_pages;
+  refused(Route::store) = refuse_store(s);
   if (s.length == 0) return p;
 
   const bool staged = refused(Route::staged) == Reason::none;
@@ -117,6 +122,7 @@ Plan plan(const Situation& s) {
                                                                      : Route::none;
   Route bulk = refused(Route::peer) == Reason::none     ? Route::peer
                : refused(Route::pages) == Reason::none  ? Route::pages
+               : refused(Route::store) == Reason::none  ? Route::store
                : refused(Route::cached) == Reason::none ? Route::cached
                : staged                                 ? Route::staged
                                                         : edge;
@@ -136,6 +142,17 @@ Plan plan(const Situation& s) {
   add(p, middle, bulk, direct);
   add(p, {middle.end, s.length}, edge, false);
   return p;
+}
+
+std::optional<ShortWay> short_way(const Situation& s) {
+  if (s.direction != Direction::read || s.file != storage::FileKind::regular || s.length == 0 ||
+      s.length > kSmall)
+    return std::nullopt;
+  if (peer_refusal(s) == Reason::none) return std::nullopt;
+  if (refuse_store(s) == Reason::none) return ShortWay::store;
+  if (s.memory_is_pages)
+    return refuse_cached(s) == Reason::none ? std::optional(ShortWay::pages) : std::nullopt;
+  return refuse_staged(s) == Reason::none ? std::optional(ShortWay::pinned) : std::nullopt;
 }
 
 }  // namespace engine

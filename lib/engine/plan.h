@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/route.h"
@@ -28,7 +29,8 @@ struct Situation {
   uint32_t offset_align = 0;               ///< 0: no direct I/O
   uint32_t memory_align = 0;
   bool runtime_has_ais = false;
-  bool windows = false;  ///< the device can read the page cache itself, and it is worth it
+  bool windows = false;  ///< the device can read the whole range from the page cache by itself
+  bool stores = false;   ///< the CPU can store to the device's memory (large BAR)
   RouteSet allowed = RouteSet::all();
   bool peer_failed_before = false;    ///< on this file
   bool direct_failed_before = false;  ///< direct I/O was refused on this file
@@ -57,7 +59,19 @@ struct Plan {
 /// there.
 inline constexpr uint64_t kDirectMinimum = 256 * 1024;
 
+/// What counts as a small request, in bytes.
+inline constexpr uint64_t kSmall = 64 * 1024;
+
 Plan plan(const Situation& situation);
+
+/// How a small read of a regular file goes in one step, without segments.
+enum class ShortWay {
+  store,   ///< a read(2) into device memory
+  pages,   ///< a read(2) into memory that is pages
+  pinned,  ///< a read(2) into pinned memory, and a copy
+};
+/// Nothing for requests that are not small, or that a better route takes.
+std::optional<ShortWay> short_way(const Situation& situation);
 
 /// Why a request does not go by peer-to-peer DMA; none if it does.
 Reason peer_refusal(const Situation& situation);

@@ -98,6 +98,8 @@ const char* text(Reason reason) {
       return "the kernel permits no DMA between disk and GPU";
     case Reason::no_gpu:
       return "there is no AMD GPU with the amdgpu driver";
+    case Reason::not_small:
+      return "only reads of up to 64 KiB are worth CPU stores";
   }
   return "unknown";
 }
@@ -114,6 +116,7 @@ const char* advice(Reason reason) {
     case Reason::not_cached:
     case Reason::integrated_gpu:
     case Reason::no_gpu:
+    case Reason::not_small:
       return "";
     case Reason::disabled:
       return "allow the route in the configuration (routes=, HIPFILE_FORCE_COMPAT_MODE)";
@@ -131,7 +134,7 @@ const char* advice(Reason reason) {
     case Reason::memory_alignment:
       return "begin at an address that is a multiple of the file's memory alignment";
     case Reason::failed_before:
-      return "the log says what failed; another program start tries it again";
+      return "the log says what failed; it is tried again once the program is started anew";
     case Reason::encrypted_file:
       return "keep the file in a directory without an encryption policy; self-encrypting drives do not "
              "matter";

@@ -52,8 +52,9 @@ enum class Reason : uint32_t {
   kernel_without_p2pdma = 35,
   no_peer_path = 36,
   no_gpu = 37,
+  not_small = 38,
 };
-inline constexpr size_t kReasons = 38;
+inline constexpr size_t kReasons = 39;
 
 const char* name(Route route);
 /// One sentence for people.

@@ -30,16 +30,17 @@ void SmallCopies::Waiting::set(Turn next) {
   turn.notify_one();
 }
 
-SmallCopies::Device& SmallCopies::device_of(int device) {
-  std::lock_guard lock(mutex_);
-  auto [it, added] = devices_.try_emplace(device);
-  if (added)
-    for (size_t i = 0; i < kLeaders; i++) it->second.free.push_back(i);
-  return it->second;
+SmallCopies::SmallCopies(std::shared_ptr<const gpu::Runtime> runtime, kernels::PerDevice* kernels,
+                         int devices)
+    : runtime_(std::move(runtime)),
+      kernels_(kernels),
+      devices_(std::make_unique<Device[]>(static_cast<size_t>(devices))) {
+  for (int device = 0; device < devices; device++)
+    for (size_t i = 0; i < kLeaders; i++) devices_[static_cast<size_t>(device)].free.push_back(i);
 }
 
 SmallCopies::Result SmallCopies::copy(SmallLanes::Use& lane, int device, const kernels::Segment& segment) {
-  Device& d = device_of(device);
+  Device& d = devices_[static_cast<size_t>(device)];
   Waiting mine;
   mine.segment = segment;
   bool waits;
@@ -63,7 +64,8 @@ SmallCopies::Result SmallCopies::copy(SmallLanes::Use& lane, int device, const k
 }
 
 void SmallCopies::lead(SmallLanes::Use& lane, int device, Device& d, Waiting& mine) {
-  std::array<kernels::Segment, SmallLanes::kListed> segments{mine.segment};  // nothing may be thrown here
+  std::array<kernels::Segment, SmallLanes::kListed> segments;  // on the stack: nothing may be thrown here
+  segments[0] = mine.segment;
   const std::span others(mine.group.data(), mine.group_size);
   for (size_t i = 0; i < others.size(); i++) segments[i + 1] = others[i]->segment;
   mine.result = run(lane, device, d.streams[mine.stream], {segments.data(), others.size() + 1});
@@ -102,7 +104,7 @@ hip::Error SmallCopies::make(std::optional<gpu::Stream>& stream) const {
 }
 
 void SmallCopies::prepare(int device) {
-  Device& d = device_of(device);
+  Device& d = devices_[static_cast<size_t>(device)];
   std::lock_guard lock(d.mutex);
   for (size_t i : d.free)  // who leads makes its own
     if (make(d.streams[i]) != hip::kSuccess) return;

@@ -4,7 +4,7 @@
 
 #include <array>
 #include <atomic>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -24,10 +24,9 @@ class SmallCopies {
   };
 
   /// `kernels` may be null.
-  SmallCopies(std::shared_ptr<const gpu::Runtime> runtime, kernels::PerDevice* kernels)
-      : runtime_(std::move(runtime)), kernels_(kernels) {}
+  SmallCopies(std::shared_ptr<const gpu::Runtime> runtime, kernels::PerDevice* kernels, int devices);
 
-  /// Copies from `lane`'s memory to `device`, which must be the current one, and returns when it is done.
+  /// Copies from `lane`'s memory to `device`, below `devices` and the current one, and returns when it is done.
   Result copy(SmallLanes::Use& lane, int device, const kernels::Segment& segment);
   /// Makes the streams of `device`, which must be the current one, ahead of their use.
   void prepare(int device);
@@ -38,7 +37,7 @@ class SmallCopies {
     kernels::Segment segment;
     std::atomic<Turn> turn{Turn::waits};
     Result result;
-    std::array<Waiting*, SmallLanes::kListed> group{};  // of whoever leads, without itself
+    std::array<Waiting*, SmallLanes::kListed> group;  // of whoever leads, without itself
     size_t group_size = 0;
     size_t stream = 0;  // to lead with
     void wait();
@@ -51,7 +50,6 @@ class SmallCopies {
     std::vector<Waiting*> waiting;
     std::array<std::optional<gpu::Stream>, kLeaders> streams;  // each used by who leads with it
   };
-  Device& device_of(int device);
   hip::Error make(std::optional<gpu::Stream>& stream) const;
   void lead(SmallLanes::Use& lane, int device, Device& state, Waiting& mine);
   Result run(SmallLanes::Use& lane, int device, std::optional<gpu::Stream>& stream,
@@ -60,8 +58,7 @@ class SmallCopies {
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
   kernels::PerDevice* const kernels_;
-  std::mutex mutex_;
-  std::map<int, Device> devices_;
+  const std::unique_ptr<Device[]> devices_;
 };
 
 }  // namespace engine

@@ -29,7 +29,7 @@ std::optional<SmallResult> read_small_by_store(const gpu::LargeBar& bar, const s
                                                size_t length, uint64_t offset);
 
 /// Reads `length` (at most kSmall) bytes by way of a lane's pinned memory into memory of a device. Nothing if no lane is
-/// to be had or the lane has no stream: then nothing has happened.
+/// to be had: then nothing has happened.
 std::optional<SmallResult> read_small_into_device(const gpu::Runtime& runtime, SmallLanes& lanes,
                                                   SmallCopies& copies, const storage::File& file, int device,
                                                   char* to, size_t length, uint64_t offset);

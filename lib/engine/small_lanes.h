@@ -8,13 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "engine/plan.h"
 #include "gpu/pinned_pool.h"
 #include "kernels/copy.h"
 
 namespace engine {
-
-/// What counts as a small request, in bytes.
-inline constexpr uint64_t kSmall = 64 * 1024;
 
 /// Thread-safe.
 class SmallLanes {

@@ -19,7 +19,7 @@ constexpr int64_t kNotRead = INT64_MIN;
 template <typename Place>
 void read_cached(Team& team, std::span<SmallRead> reads, Place place) {
   std::atomic<size_t> next{0};
-  auto work = [&] {
+  auto work = [&](const auto&...) {
     for (size_t first = next.fetch_add(kShare); first < reads.size(); first = next.fetch_add(kShare))
       for (size_t i = first; i < std::min(first + kShare, reads.size()); i++) {
         SmallRead& read = reads[i];
@@ -39,7 +39,7 @@ void read_cached(Team& team, std::span<SmallRead> reads, Place place) {
 // Reads all of `reads`, each into its place; `place` says where.
 template <typename Place>
 void read_files(const SmallReadContext& c, std::span<SmallRead> reads, Place place) {
-  read_cached(*c.team, reads, place);
+  read_cached(c.team, reads, place);
   std::vector<size_t> left;
   for (size_t i = 0; i < reads.size(); i++)
     if (reads[i].result == kNotRead) left.push_back(i);

@@ -38,7 +38,7 @@ struct SmallReadContext {
   const gpu::Runtime* runtime;
   gpu::PinnedPool* pool;
   kernels::PerDevice* kernels;  ///< null: one copy for each place
-  Team* team;                   ///< helps with what is in the page cache
+  Team& team;                   ///< helps with what is in the page cache
 };
 
 /// Reads into memory that is pages, all of one device, or by way of one pinned slot into device memory. Reads whose

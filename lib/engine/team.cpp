@@ -49,11 +49,11 @@ Team::Job* Team::next_job() {
   return best;
 }
 
-bool Team::should_leave(const Job& job) const {
-  std::lock_guard lock(mutex_);
-  if (idle_ > 0) return false;
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const Job* other) {
-    return other->present_ < other->wanted_ && other->present_ + 1 < job.present_;
+bool Team::Job::should_leave() const {
+  std::lock_guard lock(team_.mutex_);
+  if (team_.idle_ > 0) return false;
+  return std::any_of(team_.jobs_.begin(), team_.jobs_.end(), [&](const Job* other) {
+    return other->present_ < other->wanted_ && other->present_ + 1 < present_;
   });
 }
 
@@ -70,7 +70,7 @@ void Team::run() {
     }
     job->present_++;
     lock.unlock();
-    const bool more = job->work_();
+    const bool more = job->work_(*job);
     lock.lock();
     if (!more) job->wanted_ = 0;
     if (--job->present_ == 0) job->left_.notify_all();

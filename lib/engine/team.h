@@ -27,7 +27,7 @@ class Team {
    public:
     /// `work` is run by each thread that joins, at the same time. It returns false when there is nothing left to
     /// join for, and true when it left for another job's sake. It must not throw.
-    Job(Team& team, std::function<bool()> work) : team_(team), work_(std::move(work)) {}
+    Job(Team& team, std::function<bool(const Job&)> work) : team_(team), work_(std::move(work)) {}
     /// Waits for those who joined.
     ~Job() { finish(); }
     Job(const Job&) = delete;
@@ -35,20 +35,19 @@ class Team {
 
     /// Asks for up to `helpers` threads. Further calls raise that number, never lower it.
     void call(unsigned helpers);
+    /// For a thread that joined: whether it should go, because another job has fewer helpers.
+    bool should_leave() const;
     /// Nobody joins any more; returns when those who did have left.
     void finish();
 
    private:
     friend class Team;
     Team& team_;
-    const std::function<bool()> work_;
+    const std::function<bool(const Job&)> work_;
     unsigned wanted_ = 0, present_ = 0;
     bool listed_ = false;
     std::condition_variable left_;
   };
-
-  /// Whether a helper should go, because a job has fewer helpers than another.
-  bool should_leave(const Job& job) const;
 
  private:
   void run();

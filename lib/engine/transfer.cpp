@@ -1,6 +1,7 @@
 #include "engine/transfer.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "engine/pipeline.h"
 
@@ -45,10 +46,9 @@ bool help(SegmentWork& work, const Team::Job& job) try {
     guard.emplace(*c.runtime, c.device);
     if (guard->status() != hip::kSuccess) return false;
   }
-  auto lane = c.lanes->borrow();
-  const bool more =
-      Pipeline(work, *lane, Pipeline::Role::helper, [&] { return c.team->should_leave(job); }).run();
-  c.lanes->give_back(std::move(lane));
+  auto lane = c.lanes.borrow();
+  const bool more = Pipeline(work, *lane, Pipeline::Role::helper, [&] { return job.should_leave(); }).run();
+  c.lanes.give_back(std::move(lane));
   return more;
 } catch (const std::bad_alloc&) {  // the owner carries on
   return false;
@@ -56,18 +56,14 @@ bool help(SegmentWork& work, const Team::Job& job) try {
 
 SegmentResult move(const TransferContext& context, const Segment& segment) {
   SegmentWork work(context, segment);
-  if (context.team && context.team->size() > 0 && context.direction == Direction::read) {
-    Team::Job* joinable = nullptr;
-    Team::Job job(*context.team, [&] { return help(work, *joinable); });
-    joinable = &job;
-    work.help = [&job](uint64_t chunks) {
-      job.call(static_cast<unsigned>(std::min<uint64_t>(chunks, 1024)));
-    };
+  {
+    Team::Job job(context.team, [&work](const Team::Job& j) { return help(work, j); });
+    if (context.direction == Direction::read)
+      work.help = [&job](uint64_t chunks) {
+        job.call(static_cast<unsigned>(std::min<uint64_t>(chunks, UINT_MAX)));
+      };
     Pipeline(work, context.lane, Pipeline::Role::owner).run();
-    job.finish();
-    return result_of(work);
   }
-  Pipeline(work, context.lane, Pipeline::Role::owner).run();
   return result_of(work);
 }
 

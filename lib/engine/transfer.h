@@ -26,9 +26,9 @@ struct SegmentResult {
 
 /// Everything a segment needs to be moved.
 struct TransferContext {
-  Lane& lane;                   ///< of the calling thread
-  LanePool* lanes;              ///< for threads that help
-  Team* team;                   ///< null: the calling thread does everything
+  Lane& lane;       ///< of the calling thread
+  LanePool& lanes;  ///< for threads that help
+  Team& team;
   const gpu::Runtime* runtime;  ///< null: no staging
   gpu::PinnedPool* pool;        ///< null: no staging
   const storage::File& file;

@@ -223,7 +223,8 @@ Verdict judge(const Situation& situation, const storage::FileFacts& file, const 
   verdict.plan = plan(situation);
   verdict.peer = objections(file, device, paths, policy);
   const Route taken = verdict.plan.route();
-  for (Route route : {Route::peer, Route::pages, Route::cached, Route::staged}) {
+  for (Route route : {Route::peer, Route::pages, Route::store, Route::cached, Route::staged}) {
+    if (route == Route::store && route != taken) continue;  // better for small reads alone, and they take it
     if (route == taken) {
       verdict.routes.push_back({route, Reason::none, "taken", ""});
       break;

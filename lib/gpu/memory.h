@@ -15,6 +15,10 @@ enum class MemoryKind {
   pageable,  ///< host memory that the runtime does not know; never handed to it
 };
 
+/// Whether the runtime is to copy from and to such memory: it knows it, and it is not host memory that files are read
+/// straight into.
+inline bool copies_to(MemoryKind kind) { return kind == MemoryKind::device || kind == MemoryKind::managed; }
+
 /// A range of memory that bytes can be moved to and from.
 struct Memory {
   char* address = nullptr;

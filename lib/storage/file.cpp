@@ -63,14 +63,14 @@ posix::Result<struct statx> read_status(int fd, const char* name = "") {
 FileFacts facts_from(int fd, const struct statx& sx, MountTable& mounts) {
   FileFacts facts;
   facts.kind = kind_of(sx.stx_mode);
-  facts.device = makedev(sx.stx_dev_major, sx.stx_dev_minor);
-  facts.inode = sx.stx_ino;
+  facts.id.device = makedev(sx.stx_dev_major, sx.stx_dev_minor);
+  facts.id.inode = sx.stx_ino;
   if (sx.stx_mask & STATX_BTIME)
-    facts.birth_nanoseconds = sx.stx_btime.tv_sec * 1'000'000'000 + sx.stx_btime.tv_nsec;
+    facts.id.birth_nanoseconds = sx.stx_btime.tv_sec * 1'000'000'000 + sx.stx_btime.tv_nsec;
   if (facts.kind == FileKind::block) {
     facts.volume = mounts.block_volume(makedev(sx.stx_rdev_major, sx.stx_rdev_minor));
   } else {
-    facts.volume = mounts.volume(sx.stx_mask & STATX_MNT_ID ? sx.stx_mnt_id : 0, facts.device);
+    facts.volume = mounts.volume(sx.stx_mask & STATX_MNT_ID ? sx.stx_mnt_id : 0, facts.id.device);
     if (facts.volume) facts.file_system = facts.volume->mount.type;
   }
   if (facts.kind == FileKind::other) return facts;

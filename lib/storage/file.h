@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,13 +16,18 @@ namespace storage {
 
 enum class FileKind { regular, block, other };
 
-struct FileFacts {
-  FileKind kind = FileKind::other;
+/// What tells a file from every other, also from an earlier one with the same inode number.
+struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
-  int64_t birth_nanoseconds =
-      0;                    ///< tells a file from an earlier one with the same inode number; 0 if not known
-  std::string file_system;  ///< empty if the mount table does not have it
+  int64_t birth_nanoseconds = 0;  ///< 0 if not known
+  auto operator<=>(const FileId&) const = default;
+};
+
+struct FileFacts {
+  FileKind kind = FileKind::other;
+  FileId id;
+  std::string file_system;               ///< empty if the mount table does not have it
   std::shared_ptr<const Volume> volume;  ///< as it was when the file was examined; null if not known
   uint32_t offset_align = 0;             ///< of file offsets and lengths for direct I/O; 0: no direct I/O
   uint32_t read_offset_align = 0;        ///< the same where only reads are concerned; not larger

@@ -97,7 +97,8 @@ void Mounted::TearDown() {
 
 void Mounted::mount(const std::string& options) {
   const bool uring = options.find("uring=on") != std::string::npos;
-  if (uring && !kernel_allows_uring()) GTEST_SKIP() << "needs Linux 6.14 with fuse.enable_uring=Y, which ctest sets";
+  if (uring && !kernel_allows_uring())
+    GTEST_SKIP() << "needs Linux 6.14 with fuse.enable_uring=Y, which ctest sets";
   const std::string program = program_directory() + "/hipfile-fuse";
   const std::string all =
       "log=debug,log_file=" + directory_ + "/log" + (options.empty() ? "" : "," + options);

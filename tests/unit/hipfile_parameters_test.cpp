@@ -167,13 +167,12 @@ TEST(Settings, SayHowDataIsReadByEnvironmentAndByFile) {
   EXPECT_EQ(s.engine_config().cache_use, engine::CacheUse::keep);
   EXPECT_EQ(s.engine_config().copy_threads, 7u);
   EXPECT_EQ(s.engine_config().window_bytes, 512u << 20);
-  EXPECT_TRUE(s.engine_config().windows);
   api::apply_environment(s, environment, warnings);
   EXPECT_TRUE(warnings.empty());
   EXPECT_EQ(s.engine_config().cache_use, engine::CacheUse::once);
   EXPECT_EQ(s.engine_config().copy_threads, 3u);
-  EXPECT_FALSE(s.engine_config().windows);
-  ASSERT_TRUE(api::apply_file(s, "data = 'x'\ncopy_threads = 0\nwindows_mb = -1\n", warnings));
+  EXPECT_EQ(s.engine_config().window_bytes, 0u);
+  ASSERT_TRUE(api::apply_file(s, "data = 'x'\ncopy_threads = 0\nwindows_mb = 63\n", warnings));
   EXPECT_EQ(warnings.size(), 3u);
 }
 

@@ -80,7 +80,6 @@ class SmallReads : public Engine, public testing::WithParamInterface<const char*
     }
     engine::Config config;
     config.routes = *engine::RouteSet::parse("staged");
-    config.windows_on_any_runtime = false;
     engine_ = std::make_unique<engine::Engine>(
         std::make_shared<gpu::Runtime>(table, gpu::RuntimeKind::cuda, "fake", runtime()->version(), false),
         config);

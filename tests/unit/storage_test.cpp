@@ -99,7 +99,7 @@ TEST(File, IsExaminedWithoutBeingOpened) {
   auto facts = storage::examine(path.get(), mounts);
   auto file = storage::File::open(std::move(fd), mounts);
   ASSERT_TRUE(facts && file);
-  EXPECT_EQ(facts->inode, (*file)->facts().inode);
+  EXPECT_EQ(facts->id, (*file)->facts().id);
   EXPECT_EQ(facts->offset_align, (*file)->facts().offset_align);
   EXPECT_EQ(facts->file_system, (*file)->facts().file_system);
   EXPECT_EQ(facts->volume, (*file)->facts().volume);

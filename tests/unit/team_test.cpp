@@ -25,7 +25,7 @@ TEST(Team, LetsAsManyThreadsJoinAsWereCalledFor) {
   Team team(4);
   std::atomic<int> present{0};
   std::atomic<bool> go{false};
-  Team::Job job(team, [&] {
+  Team::Job job(team, [&](const Team::Job&) {
     present++;
     while (!go) std::this_thread::yield();
     return false;
@@ -41,7 +41,7 @@ TEST(Team, HasFinishedWhenEverybodyHasLeft) {
   Team team(3);
   std::atomic<int> inside{0}, ended{0};
   {
-    Team::Job job(team, [&] {
+    Team::Job job(team, [&](const Team::Job&) {
       inside++;
       std::this_thread::sleep_for(20ms);
       ended++;
@@ -56,7 +56,7 @@ TEST(Team, HasFinishedWhenEverybodyHasLeft) {
 TEST(Team, NobodyComesBackToAJobThatHasNothingLeft) {
   Team team(2);
   std::atomic<int> runs{0};
-  Team::Job job(team, [&] {
+  Team::Job job(team, [&](const Team::Job&) {
     runs++;
     return false;
   });
@@ -70,17 +70,15 @@ TEST(Team, SharesItsThreadsBetweenJobs) {
   Team team(4);
   std::atomic<int> of_first{0}, of_second{0};
   std::atomic<bool> over{false};
-  Team::Job* first_job = nullptr;
-  Team::Job first(team, [&] {
+  Team::Job first(team, [&](const Team::Job& job) {
     of_first++;
-    while (!over && !team.should_leave(*first_job)) std::this_thread::yield();
+    while (!over && !job.should_leave()) std::this_thread::yield();
     of_first--;
     return !over;
   });
-  first_job = &first;
   first.call(4);
   EXPECT_TRUE(eventually([&] { return of_first == 4; }));
-  Team::Job second(team, [&] {
+  Team::Job second(team, [&](const Team::Job&) {
     of_second++;
     while (!over) std::this_thread::yield();
     of_second--;
@@ -95,7 +93,7 @@ TEST(Team, OfNobodyHelpsNobody) {
   Team team(0);
   bool ran = false;
   {
-    Team::Job job(team, [&] {
+    Team::Job job(team, [&](const Team::Job&) {
       ran = true;
       return false;
     });

@@ -56,6 +56,7 @@ FS_SAME_REASON(KERNEL_WITHOUT_P2PDMA, kernel_without_p2pdma)
 FS_SAME_REASON(NO_PEER_PATH, no_peer_path)
 FS_SAME_REASON(NO_GPU, no_gpu)
 FS_SAME_REASON(NOT_SMALL, not_small)
+FS_SAME_REASON(IN_PAGE_CACHE, in_page_cache)
 
 }  // namespace
 }  // namespace fs

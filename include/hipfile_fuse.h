@@ -47,10 +47,11 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------------------------
  * Which way the data went, and why not a better one. Best first: PEER, PAGES, CACHED, STAGED; STORE is for
- * small reads. `reason` in a result says why the best route was not taken (NONE when it was).
+ * small reads. `reason` in a result says why the best route for such memory was not taken: PAGES where memory is
+ * pages, PEER otherwise (NONE when it was).
  */
 enum hipfile_fuse_route {
-  HIPFILE_FUSE_ROUTE_NONE = 0,   /* nothing was moved */
+  HIPFILE_FUSE_ROUTE_NONE = 0,   /* none was tried */
   HIPFILE_FUSE_ROUTE_PEER = 1,   /* storage DMA straight into VRAM (PCI peer to peer) */
   HIPFILE_FUSE_ROUTE_PAGES = 2,  /* straight into CPU-addressable pages of the buffer; no bounce */
   HIPFILE_FUSE_ROUTE_CACHED = 3, /* from or to the page cache */
@@ -100,7 +101,8 @@ enum hipfile_fuse_reason {
   HIPFILE_FUSE_REASON_KERNEL_WITHOUT_P2PDMA = 35, /* built without CONFIG_PCI_P2PDMA */
   HIPFILE_FUSE_REASON_NO_PEER_PATH = 36,          /* PCI topology: no DMA between disk and GPU */
   HIPFILE_FUSE_REASON_NO_GPU = 37,                /* none of AMD's */
-  HIPFILE_FUSE_REASON_NOT_SMALL = 38              /* more than 64 KiB, or not a read */
+  HIPFILE_FUSE_REASON_NOT_SMALL = 38,             /* more than 64 KiB, or not a read */
+  HIPFILE_FUSE_REASON_IN_PAGE_CACHE = 39          /* the page cache has the data, or is to keep it */
 };
 
 /* ------------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ hipFileError_t hipFileExplain(hipFileHandle_t fh, const void* buffer_base, size_
     const engine::Plan& plan = verdict.plan;
     hipFileExplanation_t out{};
     out.route = static_cast<hipFileRoute_t>(plan.route());
-    out.reason = static_cast<uint32_t>(plan.reason());
+    out.reason = static_cast<uint32_t>(plan.reason);
     for (size_t r = 0; r < engine::kRoutes; r++) out.refused[r] = static_cast<uint32_t>(plan.refused[r]);
     const storage::FileFacts& facts = file->file->facts();
     out.offset_align = facts.offset_align;

@@ -65,12 +65,15 @@ void Stats::count(engine::Direction direction, int device, uint64_t length, bool
   size_t gpu =
       device >= 0 && device < static_cast<int>(kStatsGpus) ? static_cast<size_t>(device) : kStatsGpus;
   size_t route = std::min(static_cast<size_t>(outcome.route), engine::kRoutes - 1);
-  TransferCounters& c = page_->gpus[gpu].transfers[route][direction == engine::Direction::write];
+  const bool writes = direction == engine::Direction::write;
+  TransferCounters& c = page_->gpus[gpu].transfers[route][writes];
   if (outcome.result() < 0) {
     c.errors.fetch_add(1, relaxed);
   } else {
     c.ops.fetch_add(1, relaxed);
-    c.bytes.fetch_add(outcome.bytes, relaxed);
+    for (size_t r = 0; r < engine::kRoutes; r++)
+      if (outcome.by_route[r])
+        page_->gpus[gpu].transfers[r][writes].bytes.fetch_add(outcome.by_route[r], relaxed);
     c.microseconds.fetch_add(microseconds, relaxed);
     c.sizes[size_bucket(length)].fetch_add(1, relaxed);
     if (unaligned) c.unaligned.fetch_add(1, relaxed);

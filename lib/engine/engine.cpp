@@ -19,12 +19,7 @@
 namespace engine {
 namespace {
 
-constexpr size_t kRememberedFailures = 4096;
-
-// These are about the file and the device; others are about this buffer or this moment.
-bool lasts(int error) {
-  return error == ENODEV || error == EREMOTEIO || error == ENOTTY || error == ENOSYS || error == EOPNOTSUPP;
-}
+constexpr unsigned kCallers = 16;
 
 // Besides the thread that asks.
 unsigned copy_threads(const Config& config) {
@@ -47,6 +42,11 @@ std::unique_ptr<kernels::PerDevice> kernels_for(const gpu::Runtime* runtime) {
   return image.empty() ? nullptr : std::make_unique<kernels::PerDevice>(functions, image);
 }
 
+// By the device, from the page cache.
+bool is_window(const TransferContext& context, const Segment& segment) {
+  return segment.route == Route::cached && !context.memory_is_pages;
+}
+
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config)
@@ -62,13 +62,14 @@ Engine::Engine(std::shared_ptr<const gpu::Runtime> runtime, const Config& config
       small_copies_(runtime_, kernels_.get(), devices_),
       windows_(runtime_, window_budget(runtime_.get(), config_)),
       team_(copy_threads(config_)),
+      callers_(runtime_ && runtime_->has_ais() ? kCallers : 0),
       prepared_(std::make_unique<std::once_flag[]>(static_cast<size_t>(devices_))) {
   if (runtime_ && runtime_->kind() == gpu::RuntimeKind::amd)
     for (int device = 0; device < devices_; device++)
       large_bars_.push_back(gpu::LargeBar::of(*runtime_, device));
 }
 
-Situation Engine::standing(const storage::FileFacts& file, int device) const {
+Situation Engine::standing(const storage::FileFacts& file, const gpu::Memory& memory) const {
   Situation s;
   s.file = file.kind;
   s.offset_align = file.offset_align;
@@ -76,19 +77,22 @@ Situation Engine::standing(const storage::FileFacts& file, int device) const {
   s.runtime_has_ais = runtime_ && runtime_->has_ais();
   if (s.runtime_has_ais) {  // else nobody asks
     s.file_objection = refuse_file(file, policy());
-    if (const gpu::DeviceFacts* facts = device_facts(device)) s.device_objection = refuse_device(*facts);
+    if (const gpu::DeviceFacts* facts = device_facts(memory.device))
+      s.device_objection = refuse_device(*facts);
   }
-  s.stores = large_bar(device) != nullptr;
+  s.stores = large_bar(memory.device) != nullptr;
   s.allowed = config_.routes;
   if (!runtime_) s.allowed.remove(Route::staged);
-  const Failures failures = failures_of(file, device);
-  s.peer_failed_before = failures.peer;
-  s.direct_failed_before = failures.direct;
+  if (breakers_.any()) {
+    s.peer_failed_before = breakers_.open(Way::peer, file.id, memory);
+    s.pages_failed_before = breakers_.open(Way::pages, file.id, memory);
+    s.direct_failed_before = breakers_.open(Way::direct, file.id, memory);
+  }
   return s;
 }
 
 Situation Engine::situation(const Request& r, const storage::FileFacts& file) const {
-  Situation s = standing(file, r.memory.device);
+  Situation s = standing(file, r.memory);
   s.direction = r.direction;
   s.file_offset = r.file_offset;
   s.length = r.length;
@@ -112,80 +116,109 @@ uint64_t Engine::readable_length(const Request& r) {
   return r.file_offset >= size ? 0 : std::min(r.length, size - r.file_offset);
 }
 
-Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique_ptr<Lane> lane) {
-  Request rest = whole;  // what has not been moved yet
-  rest.length = readable_length(whole);
-  const bool reads_device = whole.direction == Direction::read && !whole.memory.pages;
-  if (reads_device) windows_.ask(*rest.file, rest.file_offset, rest.length);
+struct Engine::Progress {
+  Request rest;  // what has not been moved yet
   Outcome outcome;
   RouteSet failed_now;
-  failed_now.add(Route::store);  // the short way, which was tried before
-  std::array<uint64_t, kRoutes> by_route{};
-  bool first = true, used_windows = false;
-  for (bool again = true; again;) {
-    again = false;
-    Situation s = situation(rest, rest.file->facts());
-    s.failed_now = failed_now;
-    const Plan p = plan(s);
-    if (first || failed_now.has(Route::peer)) outcome.reason = p.reason();
-    if (!p.segments.empty()) {
-      outcome.route = p.route();
-      outcome.hip_error = hip::kSuccess;
-    }
-    first = false;
-    if (!p.segments.empty())
-      outcome.error = 0;
-    else if (outcome.error == 0 && rest.length > 0)
-      outcome.error = EOPNOTSUPP;
-    const TransferContext context{*lane,
-                                  lanes_,
-                                  team_,
-                                  runtime_.get(),
-                                  pool_.get(),
-                                  *rest.file,
-                                  rest.memory.address + rest.memory_offset,
-                                  rest.memory.device,
-                                  rest.memory.pages,
-                                  rest.direction,
-                                  rest.file_offset,
-                                  cancel,
-                                  config_.cache_use};
-    for (const Segment& segment : p.segments) {
-      const bool by_window = segment.route == Route::cached && !rest.memory.pages;
-      used_windows |= by_window;
-      SegmentResult done;
-      if (segment.route == Route::peer) {
-        done = run_peer(context, segment);
-      } else if (by_window) {
-        done = run_windows(context, segment, windows_);
-      } else {
-        std::optional<FileWindows::Reading> reading;
-        if (reads_device) reading.emplace(windows_);
-        done = run_transfer(context, segment);
-      }
-      rest.advance(done.done);
-      outcome.bytes += done.done;
-      outcome.error = done.error;
-      if (done.hip_error != hip::kSuccess) outcome.hip_error = done.hip_error;
-      for (size_t i = 0; i < kRoutes; i++) by_route[i] += done.by_route[i];
-      if (done.direct_refused) remember(rest, &Failures::direct, "direct I/O", EINVAL);
-      if (done.route_failed) {
-        if (segment.route == Route::peer && lasts(done.error))
-          remember(rest, &Failures::peer, "peer-to-peer DMA", done.error);
-        failed_now.add(segment.route);
-        if (segment.route == Route::pages) failed_now.add(Route::cached);
-        again = true;
-      }
-      if (done.done < segment.length) break;
-    }
+  bool planned = false, used_windows = false;
+};
+
+Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique_ptr<Lane> lane) {
+  Progress p{whole, {}, {}};
+  p.rest.length = readable_length(whole);
+  p.failed_now.add(Route::store);  // the short way, which was tried before
+  const bool reads_device = whole.direction == Direction::read && !whole.memory.pages;
+  if (reads_device) windows_.ask(*whole.file, whole.file_offset, p.rest.length);
+  while (attempt(p, *lane, cancel)) {
   }
   lanes_.give_back(std::move(lane));
-  if (reads_device && !used_windows && by_route[static_cast<size_t>(Route::cached)] == outcome.bytes)
+  Outcome& outcome = p.outcome;
+  if (reads_device && !p.used_windows &&
+      outcome.by_route[static_cast<size_t>(Route::cached)] == outcome.bytes)
     windows_.count(*whole.file, whole.file_offset, outcome.bytes);
-  auto most = std::max_element(by_route.begin(), by_route.end());
-  if (*most > 0) outcome.route = static_cast<Route>(most - by_route.begin());
-  if (outcome.route == Route::peer) outcome.reason = Reason::none;
+  auto most = std::max_element(outcome.by_route.begin(), outcome.by_route.end());
+  if (*most > 0) outcome.route = static_cast<Route>(most - outcome.by_route.begin());
+  if (outcome.route == Route::cached && outcome.reason == Reason::none)
+    outcome.reason = Reason::in_page_cache;
   return outcome;
+}
+
+bool Engine::attempt(Progress& p, Lane& lane, const CancelToken& cancel) {
+  Request& rest = p.rest;
+  Outcome& outcome = p.outcome;
+  Situation s = situation(rest, rest.file->facts());
+  s.failed_now = p.failed_now;
+  const Plan plan = engine::plan(s);
+  if (!p.planned || plan.reason == Reason::failed) outcome.reason = plan.reason;
+  p.planned = true;
+  if (plan.segments.empty()) {
+    if (outcome.error == 0 && rest.length > 0) outcome.error = EOPNOTSUPP;
+    return false;
+  }
+  outcome.hip_error = hip::kSuccess;
+  const TransferContext context{lane,
+                                lanes_,
+                                team_,
+                                callers_,
+                                runtime_.get(),
+                                pool_.get(),
+                                *rest.file,
+                                rest.memory.address + rest.memory_offset,
+                                rest.memory.device,
+                                rest.memory.pages,
+                                rest.direction,
+                                rest.file_offset,
+                                cancel,
+                                config_.cache_use};
+  for (const Segment& segment : plan.segments) {
+    p.used_windows |= is_window(context, segment);
+    const SegmentResult done = carry_out(context, segment);
+    learn(rest, segment, done);
+    rest.advance(done.done);
+    outcome.bytes += done.done;
+    outcome.error = done.error;
+    outcome.route = done.last == Route::none ? segment.route : done.last;
+    if (done.hip_error != hip::kSuccess) outcome.hip_error = done.hip_error;
+    for (size_t i = 0; i < kRoutes; i++) outcome.by_route[i] += done.by_route[i];
+    if (done.direct_refused && segment.route == Route::pages) outcome.reason = Reason::failed;
+    if (done.route_failed) {
+      p.failed_now.add(segment.route);
+      if (segment.route == Route::pages) p.failed_now.add(Route::cached);
+      return true;
+    }
+    if (done.done < segment.length) return false;
+  }
+  return false;
+}
+
+SegmentResult Engine::carry_out(const TransferContext& context, const Segment& segment) {
+  if (segment.route == Route::peer) return run_peer(context, segment);
+  if (is_window(context, segment)) return run_windows(context, segment, windows_);
+  std::optional<FileWindows::Reading> reading;
+  if (context.direction == Direction::read && !context.memory_is_pages) reading.emplace(windows_);
+  return run_transfer(context, segment);
+}
+
+void Engine::learn(const Request& r, const Segment& segment, const SegmentResult& done) {
+  const storage::FileId& file = r.file->facts().id;
+  const uint64_t moved = done.by_route[static_cast<size_t>(segment.route)];
+  if (segment.route == Route::peer) {
+    if (done.route_failed)
+      breakers_.failed(Way::peer, file, r.memory, done.error, done.lasting);
+    else if (moved > 0)
+      breakers_.worked(Way::peer, file, r.memory);
+    return;
+  }
+  if (segment.route == Route::pages) {
+    // Of the memory, the file, or the two together.
+    if (done.direct_refused)
+      breakers_.failed(Way::pages, file, r.memory, done.direct_refused, done.direct_refused != EFAULT);
+    else if (moved > 0)
+      breakers_.worked(Way::pages, file, r.memory);
+    return;
+  }
+  // With memory of our own, so it is the file.
+  if (done.direct_refused) breakers_.failed(Way::direct, file, r.memory, done.direct_refused, true);
 }
 
 const gpu::LargeBar* Engine::large_bar(int device) const {
@@ -198,7 +231,7 @@ std::optional<Engine::Short> Engine::short_way_of(const Request& r) const {
   if (r.length > kSmall || config_.cache_use == CacheUse::once) return std::nullopt;
   const Situation s = situation(r, r.file->facts());
   auto way = short_way(s);
-  return way ? std::optional(Short{*way, peer_refusal(s)}) : std::nullopt;
+  return way ? std::optional(Short{*way, best_refusal(s)}) : std::nullopt;
 }
 
 std::optional<Outcome> Engine::run_short(const Request& r, const Short& how) {
@@ -221,7 +254,7 @@ std::optional<Outcome> Engine::run_short(const Request& r, const Short& how) {
       break;
   }
   if (!done) return std::nullopt;
-  outcome.bytes = done->bytes;
+  outcome.bytes = outcome.by_route[static_cast<size_t>(outcome.route)] = done->bytes;
   outcome.error = done->error;
   outcome.hip_error = done->hip_error;
   return outcome;
@@ -262,8 +295,8 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
         one_by_one.push_back(indices[n]);
         continue;
       }
-      outcome.bytes = reads[n].length;
       outcome.route = Route::cached;
+      outcome.bytes = outcome.by_route[static_cast<size_t>(Route::cached)] = reads[n].length;
     }
   }
   for (size_t i : one_by_one) outcomes[i] = run(requests[i], cancel);
@@ -358,24 +391,6 @@ Outcome Engine::run(const Request& request, const CancelToken& cancel) {
   if (const auto how = short_way_of(request))
     if (auto outcome = run_short(request, *how)) return *outcome;
   return run(request, cancel, lanes_.borrow());
-}
-
-Engine::Failures Engine::failures_of(const storage::FileFacts& file, int device) const {
-  if (!any_failures_.load(std::memory_order_acquire)) return {};
-  std::lock_guard lock(failures_mutex_);
-  auto it = failures_.find({file.id, device});
-  return it == failures_.end() ? Failures() : it->second;
-}
-
-void Engine::remember(const Request& r, bool Failures::*what, const char* description, int error) {
-  std::lock_guard lock(failures_mutex_);
-  if (failures_.size() >= kRememberedFailures) failures_.clear();
-  bool& failed = failures_[{r.file->facts().id, r.memory.device}].*what;
-  if (failed) return;
-  failed = true;
-  any_failures_.store(true, std::memory_order_release);
-  spdlog::warn("{} failed on inode {} ({}), device {}: {}; not tried again on this file", description,
-               r.file->facts().id.inode, r.file->facts().file_system, r.memory.device, strerror(error));
 }
 
 }  // namespace engine

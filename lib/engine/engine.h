@@ -1,11 +1,11 @@
 // One request from file to memory or back: planned, carried out, moved to the next route when one fails.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "engine/breakers.h"
 #include "engine/cancel.h"
 #include "engine/config.h"
 #include "engine/file_windows.h"
@@ -14,6 +14,7 @@
 #include "engine/small_copies.h"
 #include "engine/small_lanes.h"
 #include "engine/team.h"
+#include "engine/transfer.h"
 #include "engine/verdict.h"
 #include "gpu/large_bar.h"
 #include "gpu/pinned_pool.h"
@@ -42,8 +43,10 @@ struct Outcome {
   uint64_t bytes = 0;                    ///< moved, from the start of the request without a gap
   int error = 0;                         ///< errno that ended the request early; 0 at end of file
   hip::Error hip_error = hip::kSuccess;  ///< of the HIP call that failed, if one did
-  Route route = Route::none;             ///< that moved most of the bytes
-  Reason reason = Reason::none;          ///< why not the best one
+  Route route =
+      Route::none;  ///< that moved most of the bytes; if none were moved, the last one that was tried
+  Reason reason = Reason::none;              ///< why not the best one for such memory
+  std::array<uint64_t, kRoutes> by_route{};  ///< the bytes, by the route that moved them
 
   /// Bytes, or -errno if nothing was moved.
   int64_t result() const { return bytes > 0 || error == 0 ? static_cast<int64_t>(bytes) : -error; }
@@ -90,8 +93,8 @@ class Engine {
   /// Null if nothing is known of the device: it is not AMD's, or there is none.
   const gpu::DeviceFacts* device_facts(int device) const;
   Policy policy() const;
-  /// What is known of a file and a device without a request.
-  Situation standing(const storage::FileFacts& file, int device) const;
+  /// What is known of a file and memory without a request.
+  Situation standing(const storage::FileFacts& file, const gpu::Memory& memory) const;
   Situation situation(const Request& request, const storage::FileFacts& file) const;
   /// A small read that goes the short way, and why not by the best route.
   struct Short {
@@ -104,12 +107,13 @@ class Engine {
   /// Null where the CPU cannot store to the device's memory.
   const gpu::LargeBar* large_bar(int device) const;
   static uint64_t readable_length(const Request& request);
+  struct Progress;
+  /// Plans what is left and carries it out; true if another route may do what this one could not.
+  bool attempt(Progress& progress, Lane& lane, const CancelToken& cancel);
+  SegmentResult carry_out(const TransferContext& context, const Segment& segment);
+  /// For later requests.
+  void learn(const Request& request, const Segment& segment, const SegmentResult& result);
   int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
-  struct Failures {
-    bool peer = false, direct = false;
-  };
-  Failures failures_of(const storage::FileFacts& file, int device) const;
-  void remember(const Request& request, bool Failures::*what, const char* description, int error);
 
   const std::shared_ptr<const gpu::Runtime> runtime_;
   const Config config_;
@@ -124,11 +128,10 @@ class Engine {
   std::unique_ptr<kernels::PerDevice> kernels_;  ///< null where there are none
   SmallCopies small_copies_;
   FileWindows windows_;
-  Team team_;
+  Team team_;                                         ///< for copies
+  Team callers_;                                      ///< for calls that wait in the kernel
   const std::unique_ptr<std::once_flag[]> prepared_;  ///< by HIP ordinal
-  std::atomic<bool> any_failures_{false};  ///< false: nothing is remembered, and nobody needs the lock
-  mutable std::mutex failures_mutex_;
-  std::map<std::pair<storage::FileId, int>, Failures> failures_;  ///< by file and HIP device
+  Breakers breakers_;
 };
 
 }  // namespace engine

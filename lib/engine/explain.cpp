@@ -37,7 +37,7 @@ Verdict Engine::explain(const Request& request) {
 }
 
 Verdict Engine::explain(const storage::FileFacts& file, uint64_t length, int device) {
-  Situation s = standing(file, device);
+  Situation s = standing(file, {.device = device});
   s.length = length;
   s.address = kWellAligned;
   const gpu::DeviceFacts* facts = device_facts(device);

@@ -239,10 +239,9 @@ void Pipeline::on_io(const IoCompletion& done) {
       return piece_finished(piece);
     }
     work_.direct = false;
-    // These two speak of the file; the others of the memory, or of the two together.
-    if (done.result == -EINVAL || done.result == -EOPNOTSUPP) {
+    {
       std::lock_guard lock(work_.mutex);
-      work_.direct_refused = true;
+      work_.direct_refused = -done.result;
     }
     piece.direct = false;
     return run_buffered(piece);
@@ -293,10 +292,13 @@ void Pipeline::run_buffered(Piece& piece) {
   piece_finished(piece);
 }
 
+Route Pipeline::route_of(const Piece& piece) const {
+  if (!piece.direct && (reading_ || !staged_)) return Route::cached;
+  return staged_ ? Route::staged : Route::pages;
+}
+
 void Pipeline::count(const Piece& piece, uint64_t bytes) {
-  Route route = staged_ ? Route::staged : Route::pages;
-  if (!piece.direct && (reading_ || !staged_)) route = Route::cached;
-  by_route_[static_cast<size_t>(route)] += bytes;
+  by_route_[static_cast<size_t>(route_of(piece))] += bytes;
 }
 
 void Pipeline::piece_finished(Piece& piece) {
@@ -308,6 +310,7 @@ void Pipeline::io_finished(Chunk& chunk) {
   for (const Piece& p : chunk.pieces) {
     chunk.moved += p.moved;
     chunk.error = p.error;
+    chunk.last = route_of(p);
     chunk.ended = p.ended;
     if (p.moved < p.length) break;
   }
@@ -350,6 +353,7 @@ void Pipeline::copy_failed(Chunk& chunk, hip::Error error) {
     work_.hip_error = error;
   }
   chunk.error = error == hip::kErrorOutOfMemory ? ENOMEM : EIO;
+  chunk.last = Route::staged;
   if (reading_) chunk.moved = 0;
   finish(chunk);
 }
@@ -376,7 +380,7 @@ void Pipeline::finish(Chunk& chunk) {
   chunk.slot.reset();
   in_flight_--;
   if (chunk.error || chunk.ended) work_.cursor.stop();
-  results_.push_back({chunk.begin, chunk.moved, chunk.error, chunk.ended});
+  results_.push_back({chunk.begin, chunk.moved, chunk.error, chunk.last, chunk.ended});
 }
 
 }  // namespace engine

@@ -10,18 +10,11 @@
 #include <vector>
 
 #include "engine/chunk_cursor.h"
+#include "engine/chunk_result.h"
 #include "engine/transfer.h"
 #include "storage/page_cache.h"
 
 namespace engine {
-
-/// What became of a chunk.
-struct ChunkResult {
-  uint64_t begin = 0;
-  uint64_t moved = 0;  ///< from begin without a gap
-  int error = 0;       ///< errno of the first byte that failed
-  bool ended = false;  ///< end of file inside
-};
 
 /// What the threads that move one segment share.
 struct SegmentWork {
@@ -36,7 +29,7 @@ struct SegmentWork {
 
   std::mutex mutex;
   std::vector<ChunkResult> chunks;  ///< in any order
-  bool direct_refused = false;
+  int direct_refused = 0;           ///< errno
   int cancelled = 0, setup_error = 0;
   hip::Error hip_error = hip::kSuccess;
   std::array<uint64_t, kRoutes> by_route{};
@@ -72,6 +65,7 @@ class Pipeline {
     unsigned pending = 0;
     uint64_t moved = 0;
     int error = 0;
+    Route last = Route::none;
     bool ended = false;
     std::optional<gpu::PinnedSlot> slot;
     std::optional<gpu::Event> event;
@@ -90,6 +84,7 @@ class Pipeline {
   void submit(Piece& piece);
   void on_io(const IoCompletion& done);
   void run_buffered(Piece& piece);
+  Route route_of(const Piece& piece) const;
   void count(const Piece& piece, uint64_t bytes);
   void piece_finished(Piece& piece);
   void io_finished(Chunk& chunk);

@@ -46,9 +46,7 @@ Reason refuse_store(const Situation& s) {
   return Reason::none;
 }
 
-}  // namespace
-
-Reason peer_refusal(const Situation& s) {
+Reason refuse_peer(const Situation& s) {
   if (Reason r = switched_off(s, Route::peer); r != Reason::none) return r;
   if (s.peer_failed_before) return Reason::failed_before;
   if (s.memory == gpu::MemoryKind::peer) return Reason::imported_memory;
@@ -65,11 +63,10 @@ Reason peer_refusal(const Situation& s) {
   return refuse_store(s) == Reason::none ? Reason::too_small : Reason::none;
 }
 
-namespace {
-
 Reason refuse_pages(const Situation& s) {
   if (!s.memory_is_pages) return Reason::not_pages;
   if (Reason r = switched_off(s, Route::pages); r != Reason::none) return r;
+  if (s.pages_failed_before) return Reason::failed_before;
   if (Reason r = file_refuses_direct(s); r != Reason::none) return r;
   Extent blocks = whole_blocks(s);
   if (blocks.length() < kDirectMinimum) return Reason::too_small;
@@ -102,16 +99,17 @@ Route Plan::route() const {
   return longest == segments.end() ? Route::none : longest->route;
 }
 
-Reason Plan::reason() const { return refused[static_cast<size_t>(Route::peer)]; }
+Reason best_refusal(const Situation& s) { return s.memory_is_pages ? refuse_pages(s) : refuse_peer(s); }
 
 Plan plan(const Situation& s) {
   Plan p;
   auto refused = [&p](Route r) -> Reason& { return p.refused[static_cast<size_t>(r)]; };
-  refused(Route::peer) = peer_refusal(s);
+  refused(Route::peer) = refuse_peer(s);
   refused(Route::pages) = refuse_pages(s);
   refused(Route::cached) = refuse_cached(s);
   refused(Route::staged) = refuse_staged(s);
   refused(Route::store) = refuse_store(s);
+  p.reason = best_refusal(s);
   if (s.length == 0) return p;
 
   const bool staged = refused(Route::staged) == Reason::none;
@@ -148,7 +146,7 @@ std::optional<ShortWay> short_way(const Situation& s) {
   if (s.direction != Direction::read || s.file != storage::FileKind::regular || s.length == 0 ||
       s.length > kSmall)
     return std::nullopt;
-  if (peer_refusal(s) == Reason::none) return std::nullopt;
+  if (refuse_peer(s) == Reason::none) return std::nullopt;
   if (refuse_store(s) == Reason::none) return ShortWay::store;
   if (s.memory_is_pages)
     return refuse_cached(s) == Reason::none ? std::optional(ShortWay::pages) : std::nullopt;

@@ -32,8 +32,10 @@ struct Situation {
   bool windows = false;  ///< the device can read the whole range from the page cache by itself
   bool stores = false;   ///< the CPU can store to the device's memory (large BAR)
   RouteSet allowed = RouteSet::all();
-  bool peer_failed_before = false;    ///< on this file
-  bool direct_failed_before = false;  ///< direct I/O was refused on this file
+  // Of late:
+  bool peer_failed_before = false;    ///< peer-to-peer DMA between this file and this device
+  bool pages_failed_before = false;   ///< direct I/O between this file and this memory
+  bool direct_failed_before = false;  ///< direct I/O on this file
   RouteSet failed_now;                ///< earlier in this request
 };
 
@@ -49,10 +51,10 @@ struct Plan {
   std::vector<Segment> segments;
   /// Why each route does not carry the bulk; none for the one that does.
   std::array<Reason, kRoutes> refused{};
+  /// Why not the best route that there is for such memory.
+  Reason reason = Reason::none;
   /// The route of the longest segment.
   Route route() const;
-  /// Why the best route was not taken.
-  Reason reason() const;
 };
 
 /// Requests with less than this in whole blocks go through the page cache: read-ahead beats a direct read
@@ -73,7 +75,8 @@ enum class ShortWay {
 /// Nothing for requests that are not small, or that a better route takes.
 std::optional<ShortWay> short_way(const Situation& situation);
 
-/// Why a request does not go by peer-to-peer DMA; none if it does.
-Reason peer_refusal(const Situation& situation);
+/// Why a request does not go by the best route for such memory: direct I/O for pages, peer-to-peer DMA for other memory.
+/// None if it does.
+Reason best_refusal(const Situation& situation);
 
 }  // namespace engine

@@ -100,6 +100,8 @@ const char* text(Reason reason) {
       return "there is no AMD GPU with the amdgpu driver";
     case Reason::not_small:
       return "only reads of up to 64 KiB are worth CPU stores";
+    case Reason::in_page_cache:
+      return "the page cache has the data, or is to keep it";
   }
   return "unknown";
 }
@@ -117,6 +119,7 @@ const char* advice(Reason reason) {
     case Reason::integrated_gpu:
     case Reason::no_gpu:
     case Reason::not_small:
+    case Reason::in_page_cache:
       return "";
     case Reason::disabled:
       return "allow the route in the configuration (routes=, HIPFILE_FORCE_COMPAT_MODE)";
@@ -134,7 +137,7 @@ const char* advice(Reason reason) {
     case Reason::memory_alignment:
       return "begin at an address that is a multiple of the file's memory alignment";
     case Reason::failed_before:
-      return "the log says what failed; it is tried again once the program is started anew";
+      return "the log says what failed; it is tried again after a while";
     case Reason::encrypted_file:
       return "keep the file in a directory without an encryption policy; self-encrypting drives do not "
              "matter";

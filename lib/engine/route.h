@@ -53,8 +53,9 @@ enum class Reason : uint32_t {
   no_peer_path = 36,
   no_gpu = 37,
   not_small = 38,
+  in_page_cache = 39,
 };
-inline constexpr size_t kReasons = 39;
+inline constexpr size_t kReasons = 40;
 
 const char* name(Route route);
 /// One sentence for people.

@@ -15,22 +15,11 @@ SegmentResult no_device(hip::Error error) {
   return r;
 }
 
-// What the chunks come to: all that was moved before the first gap.
 SegmentResult result_of(SegmentWork& work) {
-  SegmentResult r;
+  SegmentResult r = before_gap(work.chunks, work.segment.begin);
   r.hip_error = work.hip_error;
-  r.error = work.setup_error;
   r.direct_refused = work.direct_refused;
   r.by_route = work.by_route;
-  std::sort(work.chunks.begin(), work.chunks.end(),
-            [](const ChunkResult& a, const ChunkResult& b) { return a.begin < b.begin; });
-  for (const ChunkResult& chunk : work.chunks) {
-    if (chunk.begin != work.segment.begin + r.done) break;  // a thread ran out of memory before it
-    r.done += chunk.moved;
-    r.error = chunk.error;
-    r.ended = chunk.ended;
-    if (chunk.error || chunk.ended) break;
-  }
   if (r.done < work.segment.length && !r.error && !r.ended)
     r.error = work.setup_error ? work.setup_error : work.cancelled ? work.cancelled : ENOMEM;
   // Memory that turned out not to be pages; staging does not need it to be.

@@ -18,17 +18,20 @@ struct SegmentResult {
   uint64_t done = 0;  ///< bytes from the segment's begin without a gap
   int error = 0;      ///< errno of the first byte that failed
   hip::Error hip_error = hip::kSuccess;
-  bool ended = false;           ///< end of file
-  bool route_failed = false;    ///< the error speaks against the route, not the request: try the next one
-  bool direct_refused = false;  ///< the file does not take direct I/O; the page cache was used instead
+  bool ended = false;         ///< end of file
+  bool route_failed = false;  ///< the error speaks against the route, not the request: try the next one
+  bool lasting = false;       ///< and would be the same the next time
+  int direct_refused = 0;     ///< errno with which direct I/O was refused; the page cache was used instead
+  Route last = Route::none;   ///< by which the byte that failed was tried; none: as planned
   std::array<uint64_t, kRoutes> by_route{};
 };
 
 /// Everything a segment needs to be moved.
 struct TransferContext {
-  Lane& lane;       ///< of the calling thread
-  LanePool& lanes;  ///< for threads that help
-  Team& team;
+  Lane& lane;                   ///< of the calling thread
+  LanePool& lanes;              ///< for threads that help
+  Team& team;                   ///< for copies
+  Team& callers;                ///< for calls that wait in the kernel
   const gpu::Runtime* runtime;  ///< null: no staging
   gpu::PinnedPool* pool;        ///< null: no staging
   const storage::File& file;

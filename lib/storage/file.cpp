@@ -37,7 +37,13 @@ void read_attributes(int fd, const struct statx& sx, FileFacts& facts) {
   facts.journaled = flags & FS_JOURNAL_DATA_FL;
 }
 
+// O_DIRECT may be accepted there, and is the page cache all the same.
+bool is_page_cache(const std::string& file_system) {
+  return file_system == "tmpfs" || file_system == "ramfs";
+}
+
 void read_alignments(const struct statx& sx, FileFacts& facts) {
+  if (is_page_cache(facts.file_system)) return;
   facts.offset_align = facts.memory_align = kUsualAlign;
   facts.align_assumed = !(sx.stx_mask & STATX_DIOALIGN);
   if (!facts.align_assumed) {
@@ -93,8 +99,8 @@ posix::Result<FileFacts> examine_directory(int fd, MountTable& mounts) {
   if (!facts) return facts;
   facts->kind = FileKind::regular;
   facts->encrypted = facts->verity = facts->compressed = facts->inline_data = facts->journaled = false;
-  const bool has_direct_io = facts->file_system != "tmpfs" && facts->file_system != "ramfs";
-  facts->offset_align = facts->read_offset_align = facts->memory_align = has_direct_io ? kUsualAlign : 0;
+  const uint32_t align = is_page_cache(facts->file_system) ? 0 : kUsualAlign;
+  facts->offset_align = facts->read_offset_align = facts->memory_align = align;
   facts->align_assumed = true;
   auto again = posix::reopen(fd, O_RDONLY | O_DIRECTORY);
   if (!again) return facts;
@@ -140,6 +146,12 @@ posix::Result<std::shared_ptr<const File>> File::open(posix::Fd fd, MountTable& 
   if (!(sx->stx_mask & STATX_DIOALIGN) && !file->direct_is_own_ && file->twin() < 0)
     file->facts_.offset_align = file->facts_.read_offset_align = file->facts_.memory_align = 0;
   return file;
+}
+
+bool File::reaches(uint64_t end) const {
+  struct stat st;
+  return facts_.kind == FileKind::block ||
+         (fstat(own(), &st) == 0 && static_cast<uint64_t>(st.st_size) >= end);
 }
 
 int File::twin() const {

@@ -61,6 +61,8 @@ class File {
   int buffered() const { return direct_is_own_ ? twin() : own_.get(); }
   int direct() const { return direct_is_own_ ? own_.get() : facts_.offset_align ? twin() : -1; }
   const FileFacts& facts() const { return facts_; }
+  /// Whether the file goes on to `end` now. A block device does: nothing is written behind its end.
+  bool reaches(uint64_t end) const;
   bool readable() const { return access_mode_ != O_WRONLY; }
   bool writable() const { return access_mode_ != O_RDONLY; }
 

@@ -147,8 +147,7 @@ const char* route_name(uint32_t route) { return engine::name(static_cast<engine:
 
 std::string reason_text(uint32_t reason) {
   if (reason >= engine::kReasons) return "unknown reason " + std::to_string(reason);
-  const std::string text = engine::text(static_cast<engine::Reason>(reason));
-  return reason == 0 ? text : "no peer DMA: " + text;
+  return engine::text(static_cast<engine::Reason>(reason));
 }
 
 posix::Result<std::string> file_checksum(int fd, uint64_t offset, uint64_t length) {

@@ -175,9 +175,9 @@ TEST_F(Check, JudgesFilesForEachGpu) {
   check::FileCheck without = check::check_file(name, s);
   ASSERT_EQ(without.verdicts.size(), 1u);
   EXPECT_FALSE(without.ok());
-  EXPECT_EQ(without.verdicts[0].plan.reason(), engine::Reason::no_runtime_ais);
+  EXPECT_EQ(without.verdicts[0].plan.reason, engine::Reason::no_runtime_ais);
   s.libraries = {{"lib", true}};
-  EXPECT_EQ(check::check_file(name, s).verdicts[0].plan.reason(), engine::Reason::no_gpu);
+  EXPECT_EQ(check::check_file(name, s).verdicts[0].plan.reason, engine::Reason::no_gpu);
   s.gpus.resize(2);
   s.gpus[0].address = "0000:03:00.0";
   s.gpus[0].ais = false;
@@ -185,8 +185,8 @@ TEST_F(Check, JudgesFilesForEachGpu) {
   s.gpus[1].ais = true;
   check::FileCheck both = check::check_file(name, s);
   ASSERT_EQ(both.verdicts.size(), 2u);
-  EXPECT_EQ(both.verdicts[0].plan.reason(), engine::Reason::gpu_without_ais);
-  EXPECT_NE(both.verdicts[1].plan.reason(), engine::Reason::gpu_without_ais);
+  EXPECT_EQ(both.verdicts[0].plan.reason, engine::Reason::gpu_without_ais);
+  EXPECT_NE(both.verdicts[1].plan.reason, engine::Reason::gpu_without_ais);
   ASSERT_TRUE(both.extents);
   EXPECT_EQ(both.extents->hole_bytes, 1u << 20);
   const std::string text = check::text_report(both);

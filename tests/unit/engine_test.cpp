@@ -101,7 +101,7 @@ TEST_F(Engine, NamesTheRouteOfAColdAlignedRead) {
   EXPECT_EQ(contents(memory), bytes);
   if (!strict()) {
     EXPECT_EQ(o.route, Route::pages);
-    EXPECT_EQ(o.reason, engine::Reason::host_pages);
+    EXPECT_EQ(o.reason, engine::Reason::none);
   } else if (without_ais()) {
     EXPECT_EQ(o.route, Route::staged);
     EXPECT_EQ(o.reason, engine::Reason::no_runtime_ais);

@@ -43,7 +43,7 @@ TEST(Plan, TakesPeerWhereEverythingAllowsIt) {
   ASSERT_EQ(p.segments.size(), 1u);
   EXPECT_EQ(p.route(), Route::peer);
   EXPECT_TRUE(p.segments[0].direct);
-  EXPECT_EQ(p.reason(), Reason::none);
+  EXPECT_EQ(p.reason, Reason::none);
 }
 
 struct PeerCase {
@@ -53,13 +53,27 @@ struct PeerCase {
   Route route;
 };
 
+TEST(Plan, GivesTheReasonAgainstTheBestRouteForSuchMemory) {
+  Situation s = best();
+  s.memory_is_pages = true;
+  EXPECT_EQ(plan(s).reason, Reason::none);
+  s.pages_failed_before = true;
+  EXPECT_EQ(plan(s).reason, Reason::failed_before);
+  EXPECT_EQ(plan(s).route(), Route::cached);
+  s = best();
+  s.pages_failed_before = true;  // of no concern to other memory
+  EXPECT_EQ(plan(s).reason, Reason::none);
+  s.runtime_has_ais = false;
+  EXPECT_EQ(plan(s).reason, Reason::no_runtime_ais);
+}
+
 class PeerRefused : public testing::TestWithParam<PeerCase> {};
 
 TEST_P(PeerRefused, SaysWhyAndTakesTheNextRoute) {
   Situation s = best();
   GetParam().change(s);
   Plan p = plan(s);
-  EXPECT_EQ(p.reason(), GetParam().reason);
+  EXPECT_EQ(refused(p, Route::peer), GetParam().reason);
   EXPECT_EQ(p.route(), GetParam().route);
   expect_covers(p, s.length);
 }

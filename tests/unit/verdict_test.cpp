@@ -185,7 +185,7 @@ TEST(Verdict, NamesTheLayerAndWhatWouldHaveToChange) {
   auto file = file_on(device(BlockKind::crypt, {nvme()}, "LUKS2 home"));
   const auto gpu = good_gpu();
   engine::Verdict v = engine::judge(situation(file, &gpu), file, &gpu, {}, Policy());
-  EXPECT_EQ(v.plan.reason(), Reason::encrypted_volume);
+  EXPECT_EQ(v.plan.reason, Reason::encrypted_volume);
   ASSERT_FALSE(v.routes.empty());
   EXPECT_EQ(v.routes[0].route, Route::peer);
   EXPECT_EQ(v.routes[0].why, "the CPU encrypts the volume: dev (dm-crypt LUKS2 home)");
@@ -211,7 +211,7 @@ TEST(Verdict, ListsEverythingThatStandsInTheWayAndNotOnlyTheFirst) {
   EXPECT_EQ(reasons, (std::vector<Reason>{Reason::virtual_function, Reason::file_system,
                                           Reason::encrypted_volume, Reason::not_nvme}));
   engine::Verdict v = engine::judge(situation(file, &gpu), file, &gpu, {}, Policy());
-  EXPECT_EQ(v.plan.reason(), Reason::virtual_function);
+  EXPECT_EQ(v.plan.reason, Reason::virtual_function);
   EXPECT_NE(v.text().find("also against peer:\n  the file system"), std::string::npos) << v.text();
 }
 
@@ -230,7 +230,7 @@ TEST(Verdict, WhatOnlyTheDriverDecidesIsADoubtAndExplainsAFailure) {
   EXPECT_NE(v.text().find("perhaps, the kernel permits no DMA"), std::string::npos) << v.text();
   s.peer_failed_before = true;
   v = engine::judge(s, file, &gpu, paths, Policy());
-  EXPECT_EQ(v.plan.reason(), Reason::failed_before);
+  EXPECT_EQ(v.plan.reason, Reason::failed_before);
   EXPECT_NE(v.routes[0].why.find("probably because the kernel permits no DMA"), std::string::npos)
       << v.routes[0].why;
 }
@@ -267,7 +267,7 @@ TEST(Verdict, TheFirstCertainObjectionIsThePlannersReason) {
           engine::Verdict v = engine::judge(situation(file, &gpu), file, &gpu, {}, Policy());
           auto certain =
               std::find_if(v.peer.begin(), v.peer.end(), [](const Objection& o) { return o.certain; });
-          EXPECT_EQ(v.plan.reason(), certain == v.peer.end() ? Reason::none : certain->reason);
+          EXPECT_EQ(v.plan.reason, certain == v.peer.end() ? Reason::none : certain->reason);
         }
 }
 

@@ -27,8 +27,8 @@ struct Tag {
   bool write = false;
   std::atomic<uint64_t> bytes_read{0}, bytes_written{0}, requests{0}, failures{0};
   std::atomic<uint32_t> route{0}, reason{0};
-  /// Where the next read of a sequence begins, and how far the file has been read ahead.
-  std::atomic<uint64_t> next_offset{UINT64_MAX}, ahead{0};
+  /// Where the next read of a sequence begins, how long it is by now, and how far the file has been read ahead.
+  std::atomic<uint64_t> next_offset{UINT64_MAX}, in_order{0}, ahead{0};
   std::function<void()> ended;  ///< called when the last request has let the tag go
 
   Tag() = default;

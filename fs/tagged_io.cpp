@@ -11,7 +11,8 @@
 namespace fs {
 namespace {
 
-constexpr uint64_t kAhead = 8 << 20;  // a few ms of a fast disk
+constexpr uint64_t kAhead = 8 << 20;     // a few ms of a fast disk
+constexpr uint64_t kSequence = 2 << 20;  // one read(2) of a MiB may come as two requests, and is none yet
 
 // Zeros of any length a read can have: pages that are never written all share the kernel's zero page.
 const char* zeros(size_t size) {
@@ -44,9 +45,10 @@ void read_ahead(Filesystem& fs, OpenFile& file, Tag& tag, const GpuIo& io) {
   const uint64_t end = io.file_offset + io.length;
   const bool follows = tag.next_offset.exchange(end) == io.file_offset;
   if (!follows) {
+    tag.in_order = 0;
     tag.ahead = 0;
-    return;
   }
+  if ((tag.in_order += io.length) < kSequence) return;
   const ReadAhead next = read_ahead_of(end, tag.ahead);
   if (next.length == 0) return;
   tag.ahead = next.offset + next.length;

@@ -21,6 +21,9 @@ namespace {
 
 constexpr unsigned kCallers = 16;
 
+// The kernel cuts what it is told to the largest request of the disk, and leaves the rest unread.
+constexpr uint64_t kReadAheadStep = 128 << 10;
+
 // Besides the thread that asks.
 unsigned copy_threads(const Config& config) {
   if (config.copy_threads > 0) return config.copy_threads - 1;
@@ -320,7 +323,9 @@ void Engine::prepare(int device) {
 
 void Engine::read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const {
   if (config_.cache_use == CacheUse::once || file.buffered() < 0) return;
-  posix_fadvise(file.buffered(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+  for (uint64_t at = offset, end = offset + length; at < end; at += kReadAheadStep)
+    posix_fadvise(file.buffered(), static_cast<off_t>(at),
+                  static_cast<off_t>(std::min(kReadAheadStep, end - at)), POSIX_FADV_WILLNEED);
 }
 
 namespace {

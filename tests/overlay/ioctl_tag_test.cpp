@@ -1,12 +1,16 @@
 // TAG: read(2) and write(2) that move device memory.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "ioctl_fixture.h"
+#include "posix/mapping.h"
 
 namespace {
 
@@ -67,6 +71,36 @@ TEST_F(Ioctl, TeeGivesTheCallerTheBytesToo) {
   own.resize(done);
   EXPECT_EQ(own, kBytes);
   EXPECT_EQ(memcmp(memory.data(), kBytes.data(), kBytes.size()), 0);
+}
+
+// Whether the page cache has some of what lies between two places of a file.
+bool any_cached(int fd, size_t begin, size_t end) {
+  auto mapping = posix::Mapping::shared_read_only(fd, end - begin, static_cast<off_t>(begin));
+  std::vector<unsigned char> pages((end - begin) / 4096);
+  EXPECT_TRUE(mapping);
+  EXPECT_EQ(mincore(mapping->data(), end - begin, pages.data()), 0);
+  return std::any_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+}
+
+TEST_F(Ioctl, TaggedReadsInOrderAreReadAhead) {
+  constexpr size_t kMiB = 1 << 20;
+  make_file("model", pattern(24 * kMiB, 3));
+  posix::Fd source_fd(open(source("model").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(fsync(source_fd.get()), 0);
+  posix_fadvise(source_fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  if (any_cached(source_fd.get(), 0, 24 * kMiB)) GTEST_SKIP() << "the page cache could not be emptied here";
+  SharedMemory memory(24 * kMiB);
+  uint64_t id = register_fd(root_.get(), memory, HIPFILE_FUSE_REGISTER_PROCESS);
+  posix::Fd fd = open_file(O_RDONLY, "model");
+  ASSERT_EQ(try_tag(fd.get(), make_tag(id, 0, 0, 24 * kMiB)), 0);
+  std::vector<char> own(kMiB);
+  ASSERT_EQ(pread(fd.get(), own.data(), kMiB, 20 * kMiB), static_cast<ssize_t>(kMiB));  // not in order
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(any_cached(source_fd.get(), 22 * kMiB, 24 * kMiB));
+  for (int i = 0; i < 3; i++) ASSERT_EQ(read(fd.get(), own.data(), kMiB), static_cast<ssize_t>(kMiB));
+  for (int i = 0; i < 500 && !any_cached(source_fd.get(), 4 * kMiB, 8 * kMiB); i++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(any_cached(source_fd.get(), 4 * kMiB, 8 * kMiB));
 }
 
 TEST_F(Ioctl, TaggedWritesTakeTheirBytesFromTheBuffer) {

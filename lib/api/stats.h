@@ -26,7 +26,8 @@ struct OpCounter {
   Counter ok{0}, err{0};
 };
 
-/// One direction of one route of one GPU.
+/// One direction of one route of one GPU. A request counts for the route that moved most of it, its bytes for the route that
+/// moved each.
 struct TransferCounters {
   Counter ops{0}, bytes{0}, microseconds{0}, errors{0}, unaligned{0};
   Counter sizes[kSizeBuckets]{};

@@ -76,7 +76,7 @@ json to_json(const api::StatsPage& page) {
     for (uint32_t route = 0; route < engine::kRoutes; route++)
       for (int d = 0; d < 2; d++) {
         const auto& c = page.gpus[g].transfers[route][d];
-        if (!c.ops && !c.errors) continue;
+        if (!c.ops && !c.errors && !c.bytes) continue;
         json t{{"gpu", g < api::kStatsGpus ? json(g) : json("host")},
                {"route", engine::name(static_cast<engine::Route>(route))},
                {"direction", kDirections[d]},
@@ -105,7 +105,7 @@ void print_text(const api::StatsPage& page) {
     for (uint32_t route = 0; route < engine::kRoutes; route++)
       for (int d = 0; d < 2; d++) {
         const auto& c = page.gpus[g].transfers[route][d];
-        if (!c.ops && !c.errors) continue;
+        if (!c.ops && !c.errors && !c.bytes) continue;
         if (!named) printf(g < api::kStatsGpus ? "GPU %zu:\n" : "Host memory:\n", g);
         named = true;
         const double seconds = static_cast<double>(c.microseconds) / 1e6;
@@ -122,7 +122,7 @@ void print_text(const api::StatsPage& page) {
   for (uint32_t r = 1; r < api::kReasons; r++) {
     uint64_t n = page.reasons[r];
     if (!n) continue;
-    if (!headed) printf("Why not peer-to-peer DMA:\n");
+    if (!headed) printf("Why not the best route:\n");
     headed = true;
     printf("  %llu: %s\n", number(n), engine::text(static_cast<engine::Reason>(r)));
   }

@@ -1,6 +1,10 @@
 // Which way the engine's chunks and small requests go, and that many threads make no difference to the bytes.
 #include <sys/stat.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
 #include "engine_fixture.h"
 #include "storage/page_cache.h"
 
@@ -122,6 +126,68 @@ TEST_F(EnginePaths, ReadsSmallExtentsFromManyThreadsAtOnce) {
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
+}
+
+std::mutex copying_mutex;
+std::condition_variable copying_changed;
+std::set<std::thread::id> copying_threads;
+
+// Returns once two threads have copied.
+hip::Error copy_in_company(void* to, const void* from, size_t n, hip::MemcpyKind kind, hip::Stream stream) {
+  {
+    std::unique_lock lock(copying_mutex);
+    copying_threads.insert(std::this_thread::get_id());
+    copying_changed.notify_all();
+    copying_changed.wait_for(lock, std::chrono::seconds(20), [] { return copying_threads.size() > 1; });
+  }
+  static auto software = *gpu::Runtime::load(runtime_name());
+  return software->hip().hipMemcpyAsync(to, from, n, kind, stream);
+}
+std::atomic<int> streams_made{0};
+hip::Error counting_stream(hip::Stream* stream, unsigned flags) {
+  streams_made++;
+  static auto software = *gpu::Runtime::load(runtime_name());
+  return software->hip().hipStreamCreateWithFlags(stream, flags);
+}
+
+TEST_F(EnginePaths, OtherThreadsHelpToCopyWhatIsInThePageCache) {
+  const auto bytes = pattern(16 * kMiB, 67);
+  fill_file(bytes);
+  gpu::HipTable table = runtime()->hip();
+  table.hipMemcpyAsync = copy_in_company;
+  engine::Config config = only_staged();
+  config.copy_threads = 3;
+  config.slot_bytes = kMiB;
+  engine_ = std::make_unique<engine::Engine>(
+      std::make_shared<gpu::Runtime>(table, runtime()->kind(), "fake", runtime()->version(), false), config);
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  memory.pages = false;
+  copying_threads.clear();
+  EXPECT_EQ(run(Direction::read, *file, memory, 0, 0, bytes.size()).bytes, bytes.size());
+  EXPECT_EQ(contents(memory), bytes);
+  EXPECT_GT(copying_threads.size(), 1u);
+}
+
+TEST_F(EnginePaths, MakesNoStreamInARequestOnceADeviceIsPrepared) {
+  const auto bytes = pattern(16 * kMiB, 68);
+  fill_file(bytes);
+  gpu::HipTable table = runtime()->hip();
+  table.hipStreamCreateWithFlags = counting_stream;
+  engine::Config config = only_staged();
+  config.copy_threads = 3;
+  config.slot_bytes = kMiB;
+  engine_ = std::make_unique<engine::Engine>(
+      std::make_shared<gpu::Runtime>(table, runtime()->kind(), "fake", runtime()->version(), false), config);
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  memory.pages = false;
+  engine_->prepare(memory.device);
+  const int prepared = streams_made;
+  EXPECT_GE(prepared, 4);
+  for (uint64_t length : {uint64_t{4096}, bytes.size()})
+    EXPECT_EQ(run(Direction::read, *file, memory, 0, 0, length).bytes, length);
+  EXPECT_EQ(streams_made, prepared);
 }
 
 TEST_F(EnginePaths, SaysWithoutCachestatWhatIsCached) {

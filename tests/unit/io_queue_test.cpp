@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "posix/fd.h"
+#include "posix/mapping.h"
 
 namespace {
 
@@ -69,6 +74,65 @@ TEST_P(IoQueue, KeepsWorkingAtFullDepthForManyRounds) {
     outstanding--;
     finished++;
   }
+}
+
+// What /proc tells of the buffers that are registered with this process's rings.
+std::string registered_buffers() {
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code none;
+    if (std::filesystem::read_symlink(entry.path(), none) != "anon_inode:[io_uring]") continue;
+    std::ifstream info("/proc/self/fdinfo/" + entry.path().filename().string());
+    bool listed = false;
+    for (std::string line; std::getline(info, line);) {
+      if (line.starts_with("UserBufs:"))
+        listed = true;
+      else if (!line.starts_with(" "))
+        listed = false;
+      else if (listed && line.find("<none>") == std::string::npos)
+        all += line + "\n";
+    }
+  }
+  return all;
+}
+
+TEST_P(IoQueue, PinsABufferThatIsUsedAgainOnce) {
+  constexpr uint32_t kPart = 4096;
+  auto first = *posix::Mapping::anonymous(4 * kPart), second = *posix::Mapping::anonymous(4 * kPart);
+  for (auto* memory : {&first, &second}) {  // another one in its place, as for a slot that was abandoned
+    for (bool read : {false, true}) {
+      for (uint32_t i = 0; i < 4; i++) {
+        char* at = memory->data() + i * kPart;
+        memset(at, read ? 0 : static_cast<int>('a' + i), kPart);
+        queue_->submit({read, file_.get(), at, kPart, i * kPart, i, {3, memory->data(), 4 * kPart}});
+      }
+      for (int i = 0; i < 4; i++) EXPECT_EQ(queue_->wait().result, static_cast<int32_t>(kPart));
+    }
+    for (uint32_t i = 0; i < 4; i++)
+      EXPECT_EQ(memory->data()[(i + 1) * kPart - 1], static_cast<char>('a' + i));
+    if (!GetParam()) continue;
+    char address[32];
+    snprintf(address, sizeof address, "%p", static_cast<void*>(memory->data()));
+    const std::string buffers = registered_buffers();
+    EXPECT_NE(buffers.find(address), std::string::npos) << buffers;
+    EXPECT_EQ(std::count(buffers.begin(), buffers.end(), '\n'), 1) << buffers;
+  }
+}
+
+// Pages of a file may not be pinned for long.
+TEST_P(IoQueue, DoesWithoutRegistrationWhereItIsRefused) {
+  char name[] = "/var/tmp/io_queue_XXXXXX";
+  posix::Fd backing(mkstemp(name));
+  unlink(name);
+  ASSERT_EQ(ftruncate(backing.get(), 4096), 0);
+  auto memory = *posix::Mapping::shared(backing.get(), 4096);
+  for (bool read : {false, true}) {
+    memset(memory.data(), read ? 0 : 'x', 4096);
+    queue_->submit({read, file_.get(), memory.data(), 4096, 0, 1, {0, memory.data(), 4096}});
+    EXPECT_EQ(queue_->wait().result, 4096);
+  }
+  EXPECT_EQ(memory.data()[4095], 'x');
+  EXPECT_EQ(registered_buffers(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, IoQueue, testing::Values(true, false),

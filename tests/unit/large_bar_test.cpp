@@ -97,6 +97,18 @@ TEST_F(LargeBar, LargerReadsAreCopied) {
   EXPECT_TRUE(arrived(128 * 1024 - 200));
 }
 
+TEST_F(LargeBarPages, IsWhatIsExplainedForSmallReadsAlone) {
+  read(4096);
+  auto file = open_file(O_RDONLY);
+  auto explained = [&](uint64_t length) {
+    return engine_->explain(engine::Request{Direction::read, file.get(), memory_, 100, 5, length});
+  };
+  EXPECT_EQ(explained(4096).plan.route(), Route::store);
+  EXPECT_NE(explained(4096).text().find("store: taken"), std::string::npos) << explained(4096).text();
+  EXPECT_EQ(explained(100000).plan.route(), Route::staged);
+  EXPECT_EQ(explained(100000).text().find("store"), std::string::npos) << explained(100000).text();
+}
+
 TEST_F(LargeBar, IsNotUsedWhereItIsSwitchedOffOrSmall) {
   make_amd("staged");
   EXPECT_NE(read(4096).route, Route::store);

@@ -55,6 +55,33 @@ TEST(PinnedPool, MakesAnotherSlotForOneThatIsAbandoned) {
   EXPECT_EQ(pool.pinned_bytes(), 4096u);
 }
 
+TEST(PinnedPool, GivesNoSourceMoreThanHalf) {
+  constexpr dev_t kSlow = 7, kFast = 8;
+  gpu::PinnedPool pool(software(), 4096, 4 * 4096);
+  auto a = pool.try_acquire(kSlow), b = pool.try_acquire(kSlow);
+  EXPECT_TRUE(a && b);
+  EXPECT_FALSE(pool.try_acquire(kSlow));
+  auto refused = pool.acquire(kSlow, [] { return true; });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), hip::kSuccess);
+  auto c = pool.try_acquire(kFast), d = pool.try_acquire(kFast);
+  EXPECT_TRUE(c && d);
+  c.reset();
+  EXPECT_FALSE(pool.try_acquire(kSlow));
+  a.reset();
+  EXPECT_TRUE(pool.try_acquire(kSlow));
+}
+
+TEST(PinnedPool, LetsASourceThatWaitsHaveWhatItGaveBack) {
+  constexpr dev_t kSource = 7;
+  gpu::PinnedPool pool(software(), 4096, 2 * 4096);
+  auto only = pool.acquire(kSource);
+  ASSERT_TRUE(only);
+  std::thread waiter([&] { EXPECT_TRUE(pool.acquire(kSource)); });
+  { auto returned = std::move(*only); }
+  waiter.join();
+}
+
 TEST(PinnedPool, SaysWhenNothingCanBePinned) {
   static hip::Error (*const refuse)(void**, size_t, unsigned) = [](void**, size_t, unsigned) {
     return hip::kErrorOutOfMemory;

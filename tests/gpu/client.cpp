@@ -11,27 +11,11 @@
 #include <map>
 #include <sstream>
 
+#include "../unit/ipc_handle.h"
 #include "vmm.h"
 
 namespace gpu_test {
 namespace {
-
-std::string hex(const hip::IpcMemHandle& h) {
-  std::string out;
-  for (char c : h.reserved) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(c));
-    out += digits;
-  }
-  return out;
-}
-
-hip::IpcMemHandle parse(const std::string& text) {
-  hip::IpcMemHandle h{};
-  for (size_t i = 0; i < sizeof h && 2 * i + 2 <= text.size(); i++)
-    h.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  return h;
-}
 
 bool equals(const char* device, size_t length, unsigned seed) {
   std::vector<char> got(length);
@@ -94,7 +78,7 @@ tl::expected<hip::IpcMemHandle, hip::Error> Client::handle(int allocation, size_
   std::string answer = ask("handle " + std::to_string(allocation) + " " + std::to_string(offset));
   if (answer.starts_with("error "))
     return tl::unexpected(static_cast<hip::Error>(std::stoi(answer.substr(6))));
-  return parse(answer);
+  return ipc_test::from_hex(answer);
 }
 
 posix::Fd Client::fetch(int fd) const {
@@ -150,7 +134,7 @@ int run_client() {
       in >> index >> offset;
       hip::IpcMemHandle handle{};
       hip::Error error = api().hipIpcGetMemHandle(&handle, allocations.at(index)->address() + offset);
-      error == hip::kSuccess ? answer(hex(handle)) : answer("error ", static_cast<int>(error));
+      error == hip::kSuccess ? answer(ipc_test::to_hex(handle)) : answer("error ", static_cast<int>(error));
     } else if (word == "segment") {
       in >> seed;
       DeviceMemory context(16);

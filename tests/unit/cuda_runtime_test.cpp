@@ -19,6 +19,7 @@
 #include "gpu/hip.h"
 #include "gpu/import.h"
 #include "gpu/memory.h"
+#include "ipc_handle.h"
 
 namespace {
 
@@ -471,16 +472,6 @@ TEST_P(Cuda, ManyAllocationsInOneRangeOfAddressesCountAsOne) {
 
 // ------------------------------------------------------------------------------------------- between two processes
 
-std::string hex(const hip::IpcMemHandle& h) {
-  std::string out;
-  for (char c : h.reserved) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(c));
-    out += digits;
-  }
-  return out;
-}
-
 TEST_P(Cuda, SharesDeviceMemoryAndKeepsTheOffsetOfInteriorPointers) {
   char* device = device_memory(3 * kMiB);
   std::vector<char> pattern(3 * kMiB);
@@ -491,18 +482,9 @@ TEST_P(Cuda, SharesDeviceMemoryAndKeepsTheOffsetOfInteriorPointers) {
   ASSERT_EQ(hip().hipIpcGetMemHandle(&inside, device + 1000), hip::kSuccess);
   void* same = nullptr;
   EXPECT_EQ(hip().hipIpcOpenMemHandle(&same, handle, runtime_->ipc_open_flags()), hip::kErrorInvalidContext);
-  std::string self = program_directory() + "/cuda_runtime_test";
-  setenv("IPC_LIBRARY", path_.c_str(), 1);
-  setenv("IPC_HANDLE", hex(handle).c_str(), 1);
-  setenv("IPC_INSIDE", hex(inside).c_str(), 1);
-  pid_t child = fork();
-  if (child == 0) {
-    execl(self.c_str(), self.c_str(), "--open-ipc-handle", nullptr);
-    _exit(1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(
+      ipc_test::open_in_another_process(program_directory() + "/cuda_runtime_test", path_, handle, inside),
+      0);
   char changed = 0;
   ASSERT_EQ(hip().hipMemcpy(&changed, device + 5, 1, hip::kMemcpyDeviceToHost), hip::kSuccess);
   EXPECT_EQ(changed, 'c');
@@ -592,17 +574,13 @@ TEST(CudaSharedAllocation, MapsWhatADescriptorHoldsAndLetsItGo) {
 
 // The other process of SharesDeviceMemory...: 0, or the number of the check that failed.
 int open_ipc_handle() {
-  auto runtime = gpu::Runtime::load(getenv("IPC_LIBRARY"));
+  const ipc_test::Given given;
+  auto runtime = gpu::Runtime::load(given.library);
   if (!runtime) return 1;
-  auto parse = [](const char* text) {
-    hip::IpcMemHandle h;
-    for (size_t i = 0; i < sizeof h; i++)
-      h.reserved[i] = static_cast<char>(std::stoi(std::string(text + 2 * i, 2), nullptr, 16));
-    return h;
-  };
   const auto& hip = (*runtime)->hip();
   const unsigned flags = (*runtime)->ipc_open_flags();
-  const hip::IpcMemHandle handle = parse(getenv("IPC_HANDLE")), interior = parse(getenv("IPC_INSIDE"));
+  const hip::IpcMemHandle& handle = given.handle;
+  const hip::IpcMemHandle& interior = given.inside;
   void *base = nullptr, *inside = nullptr, *again = nullptr;
   if (hip.hipIpcOpenMemHandle(&base, handle, flags) != hip::kSuccess) return 2;
   if (hip.hipIpcOpenMemHandle(&inside, interior, flags) != hip::kSuccess) return 3;

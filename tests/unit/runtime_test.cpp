@@ -13,6 +13,7 @@
 #include "gpu/hip.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
+#include "ipc_handle.h"
 
 namespace {
 
@@ -161,29 +162,7 @@ TEST_P(Software, SharesDeviceMemoryWithAnotherProcess) {
   ASSERT_EQ(hip().hipIpcGetMemHandle(&inside, device + 1000), hip::kSuccess);
   void* same = nullptr;
   EXPECT_NE(hip().hipIpcOpenMemHandle(&same, handle, runtime_->ipc_open_flags()), hip::kSuccess);
-  // A child made by fork has no stream threads; it is started anew instead, and told the handles by its
-  // environment.
-  auto hex = [](const hip::IpcMemHandle& h) {
-    std::string out;
-    for (char c : h.reserved) {
-      char digits[3];
-      snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(c));
-      out += digits;
-    }
-    return out;
-  };
-  std::string self = beside("/runtime_test");
-  setenv("IPC_LIBRARY", path_.c_str(), 1);
-  setenv("IPC_HANDLE", hex(handle).c_str(), 1);
-  setenv("IPC_INSIDE", hex(inside).c_str(), 1);
-  pid_t child = fork();
-  if (child == 0) {
-    execl(self.c_str(), self.c_str(), "--open-ipc-handle", nullptr);
-    _exit(1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(ipc_test::open_in_another_process(beside("/runtime_test"), path_, handle, inside), 0);
   char changed = 0;
   ASSERT_EQ(hip().hipMemcpy(&changed, device + 5, 1, hip::kMemcpyDeviceToHost), hip::kSuccess);
   EXPECT_EQ(changed, 'c');
@@ -243,20 +222,15 @@ namespace {
 
 // The other process of SharesDeviceMemoryWithAnotherProcess: 0, or the number of the check that failed.
 int open_ipc_handle() {
-  auto runtime = gpu::Runtime::load(getenv("IPC_LIBRARY"));
+  const ipc_test::Given given;
+  auto runtime = gpu::Runtime::load(given.library);
   if (!runtime) return 1;
-  auto parse = [](const char* hex) {
-    hip::IpcMemHandle h;
-    for (size_t i = 0; i < sizeof h; i++)
-      h.reserved[i] = static_cast<char>(std::stoi(std::string(hex + 2 * i, 2), nullptr, 16));
-    return h;
-  };
   const auto& hip = (*runtime)->hip();
   const unsigned flags = (*runtime)->ipc_open_flags();
-  const hip::IpcMemHandle handle = parse(getenv("IPC_HANDLE"));
+  const hip::IpcMemHandle& handle = given.handle;
   void *base = nullptr, *inside = nullptr, *again = nullptr;
   if (hip.hipIpcOpenMemHandle(&base, handle, flags) != hip::kSuccess) return 2;
-  if (hip.hipIpcOpenMemHandle(&inside, parse(getenv("IPC_INSIDE")), flags) != hip::kSuccess) return 3;
+  if (hip.hipIpcOpenMemHandle(&inside, given.inside, flags) != hip::kSuccess) return 3;
   if (hip.hipIpcOpenMemHandle(&again, handle, flags) != hip::kSuccess || again != base) return 4;
   if (inside != static_cast<char*>(base) + 1000) return 5;
   if (hip.hipIpcOpenMemHandle(&again, handle, flags ^ 1) == hip::kSuccess) return 6;

@@ -51,7 +51,8 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
   {
     std::lock_guard lock(mutex_);
     if (outstanding_.size() + ended_.size() + count > capacity_) return failure(hipFileBatchFull);
-    outstanding_.insert(outstanding_.end(), operations.begin(), operations.end());
+    timed_ |= deadline.has_value();
+    for (const auto& operation : operations) add(operation);
   }
   driver_.stats().page().batch_enqueued.ok += count;
   auto executor = driver_.executor();
@@ -130,31 +131,54 @@ void BatchContext::end_run(const Part& run, const engine::Outcome& outcome) {
   }
 }
 
+void BatchContext::add(std::shared_ptr<Operation> operation) {
+  operation->place = outstanding_.size();
+  outstanding_.push_back(std::move(operation));
+}
+
+// Who waits is told once it is worth it, not of each operation.
 void BatchContext::end(Operation& operation, hipFileStatus_t status, ssize_t result) {
   operation.state = State::ended;
   operation.transfer = {};
-  std::erase_if(outstanding_, [&](const auto& o) { return o.get() == &operation; });
   ended_.push_back({operation.cookie, status, static_cast<size_t>(result)});
+  const size_t place = operation.place;
+  outstanding_.back()->place = place;
+  std::swap(outstanding_[place], outstanding_.back());
+  outstanding_.pop_back();  // with it, perhaps, the operation
+  if (ended_.size() < awaited_ && !outstanding_.empty()) return;
+  awaited_ = SIZE_MAX;
   changed_.notify_all();
 }
 
-// With mutex_ held: what waited too long ends now, whether a thread has come to it or not.
-void BatchContext::expire() {
-  auto now = Clock::now();
-  for (auto operations = outstanding_; const auto& o : operations)
-    if (o->state == State::waiting && o->deadline && now > *o->deadline) end(*o, hipFileTimeout, 0);
+template <typename Ending>
+void BatchContext::end_waiting(Ending ending) {
+  for (size_t i = outstanding_.size();
+       i-- > 0;)  // from the end: the last one takes the place of one that ends
+    if (outstanding_[i]->state == State::waiting)
+      if (std::optional<hipFileStatus_t> status = ending(*outstanding_[i])) end(*outstanding_[i], *status, 0);
+}
+
+std::optional<BatchContext::Clock::time_point> BatchContext::next_expiry() const {
+  std::optional<Clock::time_point> next;
+  if (!timed_) return next;
+  for (const auto& o : outstanding_)
+    if (o->state == State::waiting && o->deadline && (!next || *o->deadline < *next)) next = o->deadline;
+  return next;
 }
 
 unsigned BatchContext::fetch(unsigned least, unsigned most, hipFileIOEvents_t* events,
                              const std::optional<Clock::time_point>& deadline) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    expire();
+    if (timed_)  // what waited too long ends now, whether a thread has come to it or not
+      end_waiting([now = Clock::now()](const Operation& o) {
+        return o.deadline && now > *o.deadline ? std::optional(hipFileTimeout) : std::nullopt;
+      });
     if (ended_.size() >= least || outstanding_.empty()) break;
-    std::optional<Clock::time_point> wake = deadline;
-    for (const auto& o : outstanding_)
-      if (o->state == State::waiting && o->deadline && (!wake || *o->deadline < *wake)) wake = o->deadline;
     if (deadline && Clock::now() >= *deadline) break;
+    std::optional<Clock::time_point> wake = next_expiry();
+    if (deadline && (!wake || *deadline < *wake)) wake = deadline;
+    awaited_ = std::min<size_t>(awaited_, least);
     if (wake)
       changed_.wait_until(lock, *wake + std::chrono::microseconds(1));
     else
@@ -170,8 +194,7 @@ unsigned BatchContext::fetch(unsigned least, unsigned most, hipFileIOEvents_t* e
 
 void BatchContext::cancel() {
   std::lock_guard lock(mutex_);
-  for (auto operations = outstanding_; const auto& o : operations)
-    if (o->state == State::waiting) end(*o, hipFileCanceled, 0);
+  end_waiting([](const Operation&) { return std::optional(hipFileCanceled); });
 }
 
 void BatchContext::finish() {

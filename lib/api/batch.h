@@ -40,6 +40,7 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
     void* cookie = nullptr;
     State state = State::waiting;
     std::optional<Clock::time_point> deadline;
+    size_t place = 0;  // in outstanding_
   };
   using Part = std::vector<std::shared_ptr<Operation>>;
 
@@ -47,16 +48,22 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
   void run_part(const Part& part, const engine::CancelToken& token);
   void end_run(const Part& run, const engine::Outcome& outcome);
   bool start(Operation& operation);
-  void expire();
   // With mutex_ held.
+  void add(std::shared_ptr<Operation> operation);
   void end(Operation& operation, hipFileStatus_t status, ssize_t result);
+  // Ends operations that have not started, with what `ending` says of each; nothing: it goes on waiting.
+  template <typename Ending>
+  void end_waiting(Ending ending);
+  std::optional<Clock::time_point> next_expiry() const;
 
   Driver& driver_;
   const unsigned capacity_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<Operation>> outstanding_;
+  std::vector<std::shared_ptr<Operation>> outstanding_;  // in any order
   std::deque<hipFileIOEvents_t> ended_;
+  bool timed_ = false;         // some have deadlines
+  size_t awaited_ = SIZE_MAX;  // events, by who waits for the fewest
 };
 
 /// Batches by handle. Thread-safe.

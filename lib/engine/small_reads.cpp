@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kGranule = 16;      // what the kernel moves at once
 constexpr size_t kWorthALaunch = 4;  // copies; a launch costs about as much as two
 
-constexpr size_t kShare = 8;  // reads that one thread takes at a time
+constexpr size_t kShare = 8;          // reads that one thread takes at a time
+constexpr size_t kWorthAThread = 64;  // reads; to wake one costs as much as a dozen
 constexpr int64_t kNotRead = INT64_MIN;
 
 // What is wholly in the page cache; the rest stays kNotRead. An ordinary call is cheaper than a ring there.
@@ -31,8 +32,8 @@ void read_cached(Team& team, std::span<SmallRead> reads, Place place) {
     return false;
   };
   Team::Job job(team, work);
-  if (reads.size() > 2 * kShare)
-    job.call(static_cast<unsigned>(std::min<size_t>(reads.size() / (2 * kShare), 8)));
+  if (reads.size() >= 2 * kWorthAThread)
+    job.call(static_cast<unsigned>(std::min<size_t>(reads.size() / kWorthAThread - 1, 8)));
   work();
 }
 

@@ -2,8 +2,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <set>
+#include <thread>
 
 #include "hipfile_fixture.h"
 
@@ -64,6 +66,25 @@ TEST_F(Batch, CompletesEveryOperationOnce) {
                      pattern(2 << 20).data() + p.u.batch.file_offset, p.u.batch.size),
               0);
   EXPECT_TRUE(fetch(0, 10).empty());
+}
+
+// Some wait for one event, some for more than there will be; each event wakes whom it suffices for.
+TEST_F(Batch, SeveralThreadsFetchUntilNothingIsOutstanding) {
+  fill_file(pattern(2 << 20));
+  for (int round = 0; round < 20; round++) {
+    std::vector<hipFileIOParams_t> params;
+    for (uintptr_t i = 0; i < 64; i++)
+      params.push_back(operation(4096, static_cast<int64_t>(i * 8192), static_cast<int64_t>(i * 20'000), i));
+    expect(hipFileBatchIOSubmit(batch_, 64, params.data(), 0), hipFileSuccess);
+    std::atomic<size_t> fetched{0};
+    std::vector<std::thread> threads;
+    for (unsigned least : {1u, 5u, 64u})
+      threads.emplace_back([&, least] {
+        for (size_t n; (n = fetch(least, 64).size()) > 0;) fetched += n;
+      });
+    for (auto& thread : threads) thread.join();
+    ASSERT_EQ(fetched, 64u);
+  }
 }
 
 // Merged, an error in the second would otherwise look like the end of the file.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/preallocation.h"
 #include "engine/small_io.h"
 #include "engine/small_reads.h"
 #include "engine/transfer.h"
@@ -173,6 +174,18 @@ bool Engine::attempt(Progress& p, Lane& lane, const CancelToken& cancel) {
                                 rest.file_offset,
                                 cancel,
                                 config_.cache_use};
+  const uint64_t before = outcome.bytes;
+  std::optional<Preallocation> space;
+  if (rest.direction == Direction::write && plan.is_direct())
+    space.emplace(*rest.file, rest.file_offset, rest.length);
+  const bool again = carry_out(plan, context, p);
+  if (space) space->finish(outcome.bytes - before);
+  return again;
+}
+
+bool Engine::carry_out(const Plan& plan, const TransferContext& context, Progress& p) {
+  Request& rest = p.rest;
+  Outcome& outcome = p.outcome;
   for (const Segment& segment : plan.segments) {
     p.used_windows |= is_window(context, segment);
     const SegmentResult done = carry_out(context, segment);

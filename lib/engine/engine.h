@@ -110,6 +110,7 @@ class Engine {
   struct Progress;
   /// Plans what is left and carries it out; true if another route may do what this one could not.
   bool attempt(Progress& progress, Lane& lane, const CancelToken& cancel);
+  bool carry_out(const Plan& plan, const TransferContext& context, Progress& progress);
   SegmentResult carry_out(const TransferContext& context, const Segment& segment);
   /// For later requests.
   void learn(const Request& request, const Segment& segment, const SegmentResult& result);

@@ -99,6 +99,10 @@ Route Plan::route() const {
   return longest == segments.end() ? Route::none : longest->route;
 }
 
+bool Plan::is_direct() const {
+  return std::any_of(segments.begin(), segments.end(), [](const Segment& s) { return s.direct; });
+}
+
 Reason best_refusal(const Situation& s) { return s.memory_is_pages ? refuse_pages(s) : refuse_peer(s); }
 
 Plan plan(const Situation& s) {

@@ -55,6 +55,8 @@ struct Plan {
   Reason reason = Reason::none;
   /// The route of the longest segment.
   Route route() const;
+  /// Whether some of it goes around the page cache.
+  bool is_direct() const;
 };
 
 /// Requests with less than this in whole blocks go through the page cache: read-ahead beats a direct read

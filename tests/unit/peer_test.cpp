@@ -1,4 +1,6 @@
 // Peer-to-peer DMA by the driver, over a fake of it: several calls at once, and whatever the kernel may answer.
+#include <sys/resource.h>
+
 #include <condition_variable>
 #include <functional>
 
@@ -96,6 +98,12 @@ class Peer : public Engine {
     memory.pages = false;
     return memory;
   }
+  static void limit_file_sizes(bool limited) {
+    rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = limited ? uint64_t{1} << 40 : limit.rlim_max;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
   static uint64_t by(const Outcome& o, Route route) { return o.by_route[static_cast<size_t>(route)]; }
   Outcome read_all(const storage::File& file, const gpu::Memory& memory) {
     return run(Direction::read, file, memory, 0, 0, memory.length);
@@ -179,18 +187,47 @@ TEST_F(Peer, TellsTheFirstErrorOfTheFileWithTheBytesBeforeIt) {
   EXPECT_EQ(o.route, Route::peer);
 }
 
-TEST_F(Peer, WritesBehindTheEndOfTheFileOneAfterTheOther) {
+// A file that could not be made longer before does not end in what comes behind a failure.
+TEST_F(Peer, WritesOneAfterTheOtherWhereEachMovesTheEndOfTheFile) {
   const auto bytes = pattern(32 * kMiB, 94);
   auto file = open_file();
   gpu::Memory memory = vram(bytes.size());
   fill(memory, bytes);
-  for (unsigned at_once : {1u, 4u}) {  // new, then over what is there
-    driver_.wait_for = at_once;
+  struct Case {
+    bool is_new, limited;
+    unsigned at_once;
+  };
+  for (const Case& c : {Case{true, true, 1}, Case{false, true, 4}, Case{true, false, 4}}) {
+    if (c.is_new) {
+      ASSERT_EQ(ftruncate(file_fd_, 0), 0);
+    }
+    limit_file_sizes(c.limited);
+    driver_.wait_for = c.at_once;
     driver_.most_at_once = 0;
     Outcome o = run(Direction::write, *file, memory, 0, 0, bytes.size());
     EXPECT_EQ(by(o, Route::peer), bytes.size());
-    EXPECT_EQ(driver_.most_at_once, at_once);
+    EXPECT_EQ(driver_.most_at_once, c.at_once);
     EXPECT_EQ(file_bytes(), bytes);
+  }
+}
+
+TEST_F(Peer, AFileEndsBehindTheLastByteOfAWriteThatFails) {
+  const auto bytes = pattern(32 * kMiB, 98);
+  gpu::Memory memory = vram(bytes.size());
+  fill(memory, bytes);
+  for (uint64_t size : {uint64_t{0}, 5 * kMiB, 20 * kMiB}) {
+    ASSERT_EQ(ftruncate(file_fd_, 0), 0);
+    ASSERT_EQ(ftruncate(file_fd_, static_cast<off_t>(size)), 0);
+    auto file = open_file();
+    driver_.answer = [](int64_t offset) {
+      return offset == static_cast<int64_t>(8 * kMiB) ? Answer{EIO, 65536} : Answer{};
+    };
+    Outcome o = run(Direction::write, *file, memory, 0, 0, bytes.size());
+    EXPECT_EQ(o.error, EIO);
+    EXPECT_EQ(o.bytes, 8 * kMiB + 65536);
+    EXPECT_EQ(file_bytes().size(), std::max(size, o.bytes));
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(o.bytes),
+                           file_bytes().begin()));
   }
 }
 

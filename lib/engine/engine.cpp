@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -144,7 +145,21 @@ Outcome Engine::run(const Request& whole, const CancelToken& cancel, std::unique
   if (*most > 0) outcome.route = static_cast<Route>(most - outcome.by_route.begin());
   if (outcome.route == Route::cached && outcome.reason == Reason::none)
     outcome.reason = Reason::in_page_cache;
+  tell(whole, outcome);
   return outcome;
+}
+
+void Engine::tell(const Request& r, const Outcome& outcome) {
+  const bool writes = r.direction == Direction::write;
+  if (r.length < RouteLog::kLeast || outcome.bytes == 0 || !spdlog::should_log(spdlog::level::info) ||
+      !route_log_.is_new({r.file->facts().id.device, r.memory.device, writes, outcome.route, outcome.reason}))
+    return;
+  std::string verdict;
+  for (char c : explain(r).text()) verdict += c == '\n' ? std::string(" | ") : std::string(1, c);
+  const dev_t source = r.file->facts().id.device;
+  spdlog::info("{} of device {}:{}, GPU {}: by route {} ({}); as it stands: | {}",
+               writes ? "writes" : "reads", major(source), minor(source), r.memory.device,
+               name(outcome.route), text(outcome.reason), verdict);
 }
 
 bool Engine::attempt(Progress& p, Lane& lane, const CancelToken& cancel) {

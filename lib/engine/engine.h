@@ -11,6 +11,7 @@
 #include "engine/file_windows.h"
 #include "engine/lane_pool.h"
 #include "engine/plan.h"
+#include "engine/route_log.h"
 #include "engine/small_copies.h"
 #include "engine/small_lanes.h"
 #include "engine/team.h"
@@ -112,6 +113,8 @@ class Engine {
   bool attempt(Progress& progress, Lane& lane, const CancelToken& cancel);
   bool carry_out(const Plan& plan, const TransferContext& context, Progress& progress);
   SegmentResult carry_out(const TransferContext& context, const Segment& segment);
+  /// Logs the verdict on a request, once for all that fare like it.
+  void tell(const Request& request, const Outcome& outcome);
   /// For later requests.
   void learn(const Request& request, const Segment& segment, const SegmentResult& result);
   int fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);
@@ -133,6 +136,7 @@ class Engine {
   Team callers_;                                      ///< for calls that wait in the kernel
   const std::unique_ptr<std::once_flag[]> prepared_;  ///< by HIP ordinal
   Breakers breakers_;
+  RouteLog route_log_;
 };
 
 }  // namespace engine

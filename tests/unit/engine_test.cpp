@@ -2,11 +2,14 @@
 // that the CPU can address, and once in strict mode, where a CPU access to it faults.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <sstream>
 #include <thread>
 
 #include "engine_fixture.h"
@@ -109,6 +112,29 @@ TEST_F(Engine, NamesTheRouteOfAColdAlignedRead) {
     EXPECT_EQ(o.route, Route::peer);
     EXPECT_EQ(o.reason, engine::Reason::none);
   }
+}
+
+TEST_F(Engine, LogsOnceWhichWayDataGoesAndWhy) {
+  std::ostringstream log;
+  auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  const auto bytes = pattern(4 * kMiB, 3);
+  fill_file(bytes);
+  engine::Config config;
+  config.routes = *engine::RouteSet::parse("staged,cached");
+  config.cache_use = engine::CacheUse::keep;  // so that they all go one way
+  make(config);
+  auto file = open_file();
+  gpu::Memory memory = device(bytes.size());
+  for (int i = 0; i < 3; i++) run(Direction::read, *file, memory, 0, 0, bytes.size());
+  run(Direction::read, *file, memory, 0, 0, 4096);
+  spdlog::set_default_logger(before);
+  const std::string text = log.str();
+  const size_t said = text.find("reads of device ");
+  ASSERT_NE(said, std::string::npos) << text;
+  EXPECT_NE(text.find("peer: ", said), std::string::npos) << text;
+  EXPECT_EQ(text.find("reads of device ", said + 1), std::string::npos) << text;
 }
 
 TEST_F(EnginePages, TakesWhatIsInThePageCacheFromThere) {

@@ -264,7 +264,7 @@ void serve_io(const Call& call, const hipfile_fuse_io& in) {
   if (here)
     job();
   else
-    call.fs.executor().submit(std::move(job), token, is_long(length));
+    call.fs.executor().submit(std::move(job), token, is_long(length), file->node->device);
 }
 
 // --------------------------------------------------------------------------------------------------------
@@ -282,12 +282,13 @@ class Batch {
 
   static void start(const std::shared_ptr<Batch>& batch) {
     auto parts = batch->check();
+    const dev_t source = batch->call_.file()->node->device;
     batch->open_parts_ = parts.size() + 1;
     for (auto& part : parts) {
       uint64_t bytes = 0;
       for (const GpuIo& io : part.ios) bytes += io.length;
       batch->call_.fs.executor().submit([batch, part = std::move(part)]() mutable { batch->run(part); },
-                                        batch->token_, is_long(bytes));
+                                        batch->token_, is_long(bytes), source);
     }
     batch->part_done();
   }

@@ -81,6 +81,7 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   io.length = share.length;
   auto token = std::make_shared<engine::CancelToken>();
   const bool here = is_short(io);
+  const dev_t source = file->node->device;
   auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
               guard = InterruptGuard(request, token)]() mutable {
     prepare_thread();
@@ -98,7 +99,7 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   if (here)
     job();
   else
-    fs.executor().submit(std::move(job), token, false);
+    fs.executor().submit(std::move(job), token, false, source);
 }
 
 }  // namespace

@@ -34,6 +34,22 @@ tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams
                   static_cast<uint64_t>(b.devPtr_offset)};
 }
 
+// Small neighbours share a job; a job waits for one file system only.
+std::vector<BatchContext::Job> BatchContext::jobs_of(const Part& operations) {
+  std::vector<Job> jobs;
+  uint64_t bytes = 0;
+  for (const auto& operation : operations) {
+    const auto source = source_of(operation->transfer);
+    if (jobs.empty() || jobs.back().first != source || bytes >= kPartBytes) {
+      jobs.emplace_back(source, Part());
+      bytes = 0;
+    }
+    bytes += operation->transfer.size;
+    jobs.back().second.push_back(operation);
+  }
+  return jobs;
+}
+
 hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned count) {
   std::optional<Clock::time_point> deadline;
   if (size_t timeout = driver_.size(hipFileParamPropertiesBatchIOTimeoutMs))
@@ -48,6 +64,7 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
     operation->deadline = deadline;
     operations.push_back(std::move(operation));
   }
+  auto jobs = jobs_of(operations);  // before somebody else may end an operation
   {
     std::lock_guard lock(mutex_);
     if (outstanding_.size() + ended_.size() + count > capacity_) return failure(hipFileBatchFull);
@@ -56,16 +73,11 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
   }
   driver_.stats().page().batch_enqueued.ok += count;
   auto executor = driver_.executor();
-  for (size_t i = 0; i < operations.size();) {
-    Part part;
-    for (uint64_t bytes = 0; i < operations.size() && (part.empty() || bytes < kPartBytes); i++) {
-      bytes += operations[i]->transfer.size;
-      part.push_back(operations[i]);
-    }
+  for (auto& [source, part] : jobs) {
     auto token = std::make_shared<engine::CancelToken>();
     executor->submit(
         [self = shared_from_this(), part = std::move(part), token] { self->run_part(part, *token); }, token,
-        false);
+        false, source);
   }
   return success();
 }

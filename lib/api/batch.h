@@ -43,8 +43,10 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
     size_t place = 0;  // in outstanding_
   };
   using Part = std::vector<std::shared_ptr<Operation>>;
+  using Job = std::pair<engine::Executor::Source, Part>;
 
   tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p) const;
+  static std::vector<Job> jobs_of(const Part& operations);
   void run_part(const Part& part, const engine::CancelToken& token);
   void end_run(const Part& run, const engine::Outcome& outcome);
   bool start(Operation& operation);

@@ -73,6 +73,11 @@ struct Transfer {
   uint64_t buffer_offset = 0;
 };
 
+/// What its job may have to wait for.
+inline engine::Executor::Source source_of(const Transfer& transfer) {
+  return transfer.file->file->facts().id.device;
+}
+
 /// Whether [offset, offset + size) is part of the memory. At its very end there is nothing, not even for size 0.
 inline bool lies_within(const gpu::Memory& memory, hoff_t offset, size_t size) {
   if (offset < 0 || static_cast<uint64_t>(offset) >= memory.length) return false;

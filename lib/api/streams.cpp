@@ -80,7 +80,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void begin() {
     if (!bind_late_parameters()) return done(-hipFileInvalidValue);
     auto token = std::make_shared<engine::CancelToken>();
-    executor_->submit([self = shared_from_this(), token] { self->run(*token); }, token, false);
+    executor_->submit([self = shared_from_this(), token] { self->run(*token); }, token, false,
+                      source_of(transfer_));
   }
 
   bool bind_late_parameters() {

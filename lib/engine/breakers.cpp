@@ -27,7 +27,8 @@ const char* name(Way way) {
 
 Breakers::Key Breakers::key(Way way, const storage::FileId& file, const gpu::Memory& memory) {
   if (way == Way::direct) return {way, file, -1, nullptr};
-  return {way, file, memory.device, memory.device < 0 ? memory.address : nullptr};
+  const bool of_device = memory.device >= 0 && gpu::copies_to(memory.kind);
+  return {way, file, of_device ? memory.device : -1, of_device ? nullptr : memory.address};
 }
 
 Breakers::Key Breakers::file_system(Key key) {

@@ -27,7 +27,7 @@ struct BreakerPatience {
 };
 
 /// Circuit breakers, one per (file, memory) and one per (file system, memory): what fails is left alone for a pause, then
-/// tried again. Memory that no device owns counts by its address. Thread-safe.
+/// tried again. A device's own memory counts as one, other memory by its address. Thread-safe.
 class Breakers {
  public:
   using Clock = std::chrono::steady_clock;

@@ -110,6 +110,17 @@ TEST_F(Breaker, NeverHoldsOneFilesWantOfDirectIoAgainstOthers) {
   EXPECT_FALSE(open(Way::direct, file(21)));
 }
 
+// The runtime says a device of host memory, too, which may be pages of another PCI device.
+TEST_F(Breaker, TellsHostMemoryFromTheDevicesOwn) {
+  char memory[2];
+  const gpu::Memory registered{&memory[0], 1, gpu::MemoryKind::host, 0, true};
+  const gpu::Memory pinned{&memory[1], 1, gpu::MemoryKind::host, 0, true};
+  fail(Way::pages, file(1), registered);
+  EXPECT_TRUE(open(Way::pages, file(1), registered));
+  EXPECT_FALSE(open(Way::pages, file(1), pinned));
+  EXPECT_FALSE(open(Way::pages, file(1), {nullptr, 1, gpu::MemoryKind::device, 0, true}));
+}
+
 TEST_F(Breaker, TellsMemoryOfNoDeviceApartByItsAddress) {
   char a = 0, b = 0;
   const gpu::Memory first{&a, 1, gpu::MemoryKind::peer, -1, true},

@@ -152,9 +152,10 @@ const char* advice(Reason reason) {
     case Reason::checked_volume:
       return "a volume without dm-integrity, dm-verity and VDO is needed";
     case Reason::software_raid:
-      return "use LVM striping (lvcreate -i) instead of MD, or single disks";
+      return "for AIS, LVM striping (lvcreate -i) or single disks; for pages of a PCI device, RAID 0 or 1";
     case Reason::multipath:
-      return "for local disks, boot with nvme_core.multipath=N";
+      return "for AIS on local disks, boot with nvme_core.multipath=N; pages of a PCI device pass NVMe "
+             "multipath, not dm-multipath";
     case Reason::loop_device:
       return "use the file system below, or a disk of its own";
     case Reason::memory_disk:
@@ -164,7 +165,8 @@ const char* advice(Reason reason) {
     case Reason::not_nvme:
       return "use an NVMe disk on PCIe";
     case Reason::device_mapper:
-      return "use a plain LVM volume (linear, striped or RAID)";
+      return "for AIS, a plain LVM volume (linear, striped or RAID); for pages of a PCI device, no device "
+             "mapper";
     case Reason::too_many_devices:
       return "use at most 16 physical volumes, and no more than 4 layers";
     case Reason::gpu_without_ais:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/device_pages.h"
+
 namespace engine {
 namespace {
 
@@ -125,23 +127,30 @@ std::string with_blocks(const storage::FileFacts& file) {
 }
 
 // A route that failed is explained by what made that likely.
-std::string explain(const Plan& plan, Route route, const std::vector<Objection>& peer) {
-  const Reason reason = plan.refused[static_cast<size_t>(route)];
-  if (route != Route::peer) return text(reason);
+std::string explain(const Verdict& verdict, Route route) {
+  const Reason reason = verdict.plan.refused[static_cast<size_t>(route)];
+  const auto& peer = verdict.peer;
   auto same = std::find_if(peer.begin(), peer.end(), [&](const Objection& o) { return o.reason == reason; });
-  if (same != peer.end()) return same->text();
+  if (route == Route::peer && same != peer.end()) return same->text();
   std::string why = text(reason);
   if (reason != Reason::failed && reason != Reason::failed_before) return why;
-  for (const auto& objection : peer)
-    if (!objection.certain) return why + "; probably because " + objection.text();
-  return why;
+  if (route == Route::pages && !verdict.device_pages.empty())
+    return why + "; with pages of a PCI device because " + verdict.device_pages.front().text();
+  if (route != Route::peer) return why;
+  auto doubt = std::find_if(peer.begin(), peer.end(), [](const Objection& o) { return !o.certain; });
+  return doubt == peer.end() ? why : why + "; probably because " + doubt->text();
+}
+
+// Without what has been said before.
+std::string list(const char* heading, const std::vector<Objection>& objections, Reason said) {
+  std::string lines;
+  for (const auto& objection : objections)
+    if (objection.reason != said)
+      lines += std::string("  ") + (objection.certain ? "" : "perhaps, ") + objection.text() + "\n";
+  return lines.empty() ? "" : heading + (":\n" + lines);
 }
 
 }  // namespace
-
-std::string Objection::text() const {
-  return subject.empty() ? engine::text(reason) : engine::text(reason) + (": " + subject);
-}
 
 Reason refuse_file(const storage::FileFacts& file, const Policy& policy) {
   Reason first = Reason::none;
@@ -205,13 +214,8 @@ std::string Verdict::text() const {
     if (!line.advice.empty()) all += "; " + line.advice;
     all += "\n";
   }
-  bool also = false;
-  for (const auto& objection : peer) {
-    if (!routes.empty() && objection.reason == routes.front().reason) continue;
-    all += std::string(also ? "" : "also against peer:\n") + "  " + (objection.certain ? "" : "perhaps, ") +
-           objection.text() + "\n";
-    also = true;
-  }
+  all += list("also against peer", peer, routes.empty() ? Reason::none : routes.front().reason);
+  all += list("against pages of a PCI device", device_pages, Reason::none);
   for (const auto& [what, value] : {std::pair("volume: ", &volume), std::pair("device: ", &device)})
     if (!value->empty()) all += what + *value + "\n";
   return all;
@@ -222,6 +226,7 @@ Verdict judge(const Situation& situation, const storage::FileFacts& file, const 
   Verdict verdict;
   verdict.plan = plan(situation);
   verdict.peer = objections(file, device, paths, policy);
+  verdict.device_pages = objections_to_device_pages(file);
   const Route taken = verdict.plan.route();
   for (Route route : {Route::peer, Route::pages, Route::store, Route::cached, Route::staged}) {
     if (route == Route::store && route != taken) continue;  // better for small reads alone, and they take it
@@ -230,7 +235,7 @@ Verdict judge(const Situation& situation, const storage::FileFacts& file, const 
       break;
     }
     const Reason reason = verdict.plan.refused[static_cast<size_t>(route)];
-    verdict.routes.push_back({route, reason, explain(verdict.plan, route, verdict.peer), advice(reason)});
+    verdict.routes.push_back({route, reason, explain(verdict, route), advice(reason)});
   }
   verdict.volume = with_blocks(file) + (file.volume ? "; " + file.volume->describe() : "");
   if (device) verdict.device = device->describe();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/objection.h"
 #include "engine/plan.h"
 #include "gpu/device_facts.h"
 #include "storage/file.h"
@@ -15,16 +16,6 @@ namespace engine {
 struct Policy {
   bool any_file_system = false;  ///< only the file itself can speak against it, not file system or volume
   bool real_device = true;       ///< false for a stand-in runtime, whose peer route does not depend on disks
-};
-
-struct Objection {
-  Reason reason = Reason::none;
-  /// False: the driver decides when it is tried, and may well refuse.
-  bool certain = true;
-  std::string subject;  ///< what it is about: "dm-0 (dm-crypt LUKS2 home)"; "" if there is no more to say
-
-  /// The reason with its subject.
-  std::string text() const;
 };
 
 /// The way between a disk under the file and the GPU.
@@ -54,10 +45,11 @@ struct Verdict {
     std::string advice;            ///< what would have to change; "" where nothing can
   };
   Plan plan;
-  std::vector<Line> routes;     ///< best first, up to the one that is taken; all if none is
-  std::vector<Objection> peer;  ///< everything against peer-to-peer DMA apart from the request itself
-  std::string volume;           ///< what the file lies on, in one line
-  std::string device;           ///< the GPU, in one line
+  std::vector<Line> routes;             ///< best first, up to the one that is taken; all if none is
+  std::vector<Objection> peer;          ///< everything against peer-to-peer DMA apart from the request itself
+  std::vector<Objection> device_pages;  ///< the same against direct I/O with pages of a PCI device
+  std::string volume;                   ///< what the file lies on, in one line
+  std::string device;                   ///< the GPU, in one line
 
   /// Several lines: "route: ...", one line per better route, what it was judged by.
   std::string text() const;

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "engine/device_pages.h"
+
 namespace {
 
 using engine::Objection;
@@ -269,6 +271,84 @@ TEST(Verdict, TheFirstCertainObjectionIsThePlannersReason) {
               std::find_if(v.peer.begin(), v.peer.end(), [](const Objection& o) { return o.certain; });
           EXPECT_EQ(v.plan.reason, certain == v.peer.end() ? Reason::none : certain->reason);
         }
+}
+
+struct PagesCase {
+  const char* name;
+  BlockDevice top;
+  std::vector<Reason> certain, doubts;
+};
+class DevicePages : public testing::TestWithParam<PagesCase> {};
+
+// As seen with Linux 7.3: other layers than those that AMD's driver takes.
+TEST_P(DevicePages, PassOrHaveAReason) {
+  std::vector<Reason> certain, doubts;
+  for (const auto& o : engine::objections_to_device_pages(file_on(GetParam().top)))
+    (o.certain ? certain : doubts).push_back(o.reason);
+  EXPECT_EQ(certain, GetParam().certain);
+  EXPECT_EQ(doubts, GetParam().doubts);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DevicePages,
+    testing::Values(
+        PagesCase{"nvme", nvme(), {}, {}},
+        PagesCase{"partition", device(BlockKind::partition, {nvme()}), {}, {}},
+        PagesCase{"lvm_linear", device(BlockKind::linear, {nvme()}), {Reason::device_mapper}, {}},
+        PagesCase{"lvm_raid", device(BlockKind::lvm_raid, {layers(1)}), {Reason::device_mapper}, {}},
+        PagesCase{"thin", device(BlockKind::thin, {layers(1)}), {Reason::device_mapper}, {}},
+        PagesCase{"delay", device(BlockKind::device_mapper, {nvme()}), {Reason::device_mapper}, {}},
+        PagesCase{"crypt", device(BlockKind::crypt, {nvme()}), {Reason::encrypted_volume}, {}},
+        PagesCase{"md0", device(BlockKind::md, disks(2), "raid0"), {}, {Reason::software_raid}},
+        PagesCase{"md1", device(BlockKind::md, disks(2), "raid1"), {}, {Reason::software_raid}},
+        PagesCase{"md5", device(BlockKind::md, disks(3), "raid5"), {Reason::software_raid}, {}},
+        PagesCase{"md1_on_sata",
+                  device(BlockKind::md, {nvme(), device(BlockKind::ata)}, "raid1"),
+                  {Reason::not_nvme},
+                  {Reason::software_raid}},
+        PagesCase{"nvme_multipath", device(BlockKind::nvme_multipath, {nvme()}), {}, {Reason::multipath}},
+        PagesCase{"dm_multipath", device(BlockKind::dm_multipath, {nvme()}), {Reason::multipath}, {}},
+        PagesCase{"loop", device(BlockKind::loop), {Reason::loop_device}, {}},
+        PagesCase{"zram", device(BlockKind::memory), {Reason::memory_disk}, {}},
+        PagesCase{"nvme_tcp", device(BlockKind::nvme_fabrics, {}, "tcp"), {Reason::network_storage}, {}},
+        PagesCase{"nvme_rdma", device(BlockKind::nvme_fabrics, {}, "rdma"), {}, {}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Verdict, FileSystemsMatterToPagesOfADeviceByTheirDirectIoAlone) {
+  for (const char* type : {"btrfs", "ext4", "xfs"})
+    EXPECT_TRUE(engine::objections_to_device_pages(file_on(nvme(), type)).empty()) << type;
+  auto tmpfs = file_on(nvme(), "tmpfs");
+  tmpfs.offset_align = 0;
+  ASSERT_EQ(engine::objections_to_device_pages(tmpfs).size(), 1u);
+  EXPECT_EQ(engine::objections_to_device_pages(tmpfs)[0].reason, Reason::no_direct_io);
+  auto nfs = file_on(nvme(), "nfs4");
+  ASSERT_EQ(engine::objections_to_device_pages(nfs).size(), 1u);
+  EXPECT_EQ(engine::objections_to_device_pages(nfs)[0].reason, Reason::network_storage);
+  auto overlay = file_on(nvme(), "overlay");
+  auto volume = std::make_shared<storage::Volume>(*overlay.volume);
+  volume->devices.clear();
+  volume->layers = {{"/upper", file_on(device(BlockKind::crypt, {nvme()})).volume},
+                    {"/out/of/sight", nullptr}};
+  overlay.volume = volume;
+  ASSERT_EQ(engine::objections_to_device_pages(overlay).size(), 1u);
+  EXPECT_EQ(engine::objections_to_device_pages(overlay)[0].reason, Reason::encrypted_volume);
+}
+
+TEST(Verdict, SaysWhyPagesOfADeviceWereRefused) {
+  auto file = file_on(device(BlockKind::linear, {nvme()}, "vg-home"));
+  auto s = situation(file, nullptr);
+  s.memory_is_pages = s.pages_failed_before = true;
+  s.memory = gpu::MemoryKind::peer;
+  engine::Verdict v = engine::judge(s, file, nullptr, {}, Policy());
+  ASSERT_GE(v.routes.size(), 2u);
+  EXPECT_EQ(v.routes[1].route, Route::pages);
+  EXPECT_EQ(v.routes[1].why,
+            "it failed before on this file; with pages of a PCI device because the volume has a "
+            "device-mapper layer "
+            "that may not pass device memory on: dev (LVM linear vg-home)");
+  EXPECT_NE(v.text().find("against pages of a PCI device:\n  the volume has a device-mapper"),
+            std::string::npos)
+      << v.text();
 }
 
 TEST(Reasons, AllHaveATextOfTheirOwn) {

@@ -70,6 +70,7 @@ json to_json(const engine::Verdict& verdict) {
   return {{"route", engine::name(verdict.plan.route())},
           {"routes", routes},
           {"against_peer", to_json(verdict.peer)},
+          {"against_device_pages", to_json(verdict.device_pages)},
           {"volume", verdict.volume},
           {"gpu", verdict.device}};
 }

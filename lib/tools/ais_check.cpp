@@ -18,12 +18,13 @@ std::string release() {
 }
 
 int report_files(const std::vector<std::string>& paths, const check::SystemCheck& system, bool quiet,
-                 bool as_json) {
+                 bool as_json, bool details) {
   std::vector<check::FileCheck> files;
   bool all = true;
   for (const auto& path : paths) {
     files.push_back(check::check_file(path, system));
-    const auto& file = files.back();
+    auto& file = files.back();
+    if (details) file.dmabuf = check::try_dmabuf(path, *engine::make_dmabuf_calls());
     all = all && file.ok();
     if (!file.problem.empty()) fprintf(stderr, "ais-check: %s: %s\n", path.c_str(), file.problem.c_str());
     if (!quiet && !as_json && file.problem.empty())
@@ -47,17 +48,21 @@ int main(int argc, char** argv) {
       "ais-check");
   app.add_option("FILE", paths, "judge these files or directories instead of the machine");
   auto* quiet_flag = app.add_flag("-q,--quiet", quiet, "only the exit status");
-  app.add_flag("-v,--verbose", verbose, "with the HIP libraries that were looked at")->excludes(quiet_flag);
+  app.add_flag("-v,--verbose", verbose,
+               "with the HIP libraries that were looked at, and what io_uring can do")
+      ->excludes(quiet_flag);
   app.add_flag("--json", as_json, "as JSON");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kAllSupported : kWrongUse;
   }
-  const auto system = check::check_system("", check::examine_hip_libraries(check::find_hip_libraries()));
+  const bool details = verbose || as_json;
+  auto system = check::check_system("", check::examine_hip_libraries(check::find_hip_libraries()));
   if (system.has_virtual_function())
     fprintf(stderr, "ais-check: a GPU is an SR-IOV virtual function; AIS does not work with these\n");
-  if (!paths.empty()) return report_files(paths, system, quiet, as_json);
+  if (!paths.empty()) return report_files(paths, system, quiet, as_json, details);
+  if (details) system.dmabuf = engine::probe_dmabuf(*engine::make_dmabuf_calls());
   if (!quiet)
     printf("%s", as_json ? check::json_report(system, release()).c_str()
                          : check::text_report(system, release(), verbose).c_str());

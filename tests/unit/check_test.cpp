@@ -104,6 +104,22 @@ TEST_F(Check, PrintsTheTableAndTheSummaryOfRocmsTool) {
             "self-encrypting drive\n");
 }
 
+TEST_F(Check, SaysWhatIoUringCanDoIfItWasTried) {
+  SystemCheck s = system();
+  EXPECT_EQ(check::text_report(s, "Linux 7.3", true).find("dma-buf"), std::string::npos);
+  s.dmabuf = engine::DmabufAnswer{engine::DmabufStep::api, EINVAL, false};
+  EXPECT_NE(check::text_report(s, "Linux 7.3", true)
+                .find("\nio_uring with registered dma-bufs: not available: this kernel does not have it"),
+            std::string::npos);
+  EXPECT_EQ(check::text_report(s, "Linux 7.3", false).find("dma-buf"), std::string::npos);
+  auto json = nlohmann::json::parse(check::json_report(s, "Linux 7.3"));
+  EXPECT_EQ(json["io_uring_dmabuf"]["available"], false);
+  s.dmabuf = engine::DmabufAnswer{};
+  json = nlohmann::json::parse(check::json_report(s, "Linux 7.4"));
+  EXPECT_EQ(json["io_uring_dmabuf"]["available"], true);
+  EXPECT_EQ(json["io_uring_dmabuf"]["tested"], false);
+}
+
 TEST_F(Check, EachVolumeIsListedOnceAndOnlyThoseOnBlockDevices) {
   fake_.nvme(0, "259:0");
   mounted("/data", "259:0", "xfs", "/dev/nvme0n1");

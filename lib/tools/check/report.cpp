@@ -75,6 +75,14 @@ json to_json(const engine::Verdict& verdict) {
           {"gpu", verdict.device}};
 }
 
+json to_json(const engine::DmabufAnswer& answer) {
+  return {{"available", !answer.failed}, {"tested", answer.tested}, {"text", answer.text()}};
+}
+
+std::string dmabuf_line(const std::optional<engine::DmabufAnswer>& answer) {
+  return answer ? "io_uring with registered dma-bufs: " + answer->text() + "\n" : "";
+}
+
 json to_json(const storage::ExtentFacts& extents) {
   return {{"extents", extents.extents},
           {"complete", extents.complete},
@@ -94,7 +102,7 @@ std::string text_report(const SystemCheck& system, const std::string& release, b
     text += system.libraries.empty() ? "Found no HIP libraries\n" : "Found these HIP libraries:\n";
     for (const auto& library : system.libraries)
       text += "\t" + library.path + (library.ais ? " (AIS supported)\n" : " (AIS NOT supported)\n");
-    text += "\n";
+    text += dmabuf_line(system.dmabuf) + "\n";
   }
   if (system.volumes.empty()) {
     text += "No block-backed volumes found.\n";
@@ -122,7 +130,7 @@ std::string text_report(const FileCheck& file) {
   for (const auto& verdict : file.verdicts) text += verdict.text();
   if (file.extents && !file.extents->describe().empty())
     text += "extents: " + file.extents->describe() + "\n";
-  return text;
+  return text + dmabuf_line(file.dmabuf);
 }
 
 std::string json_report(const SystemCheck& system, const std::string& release) {
@@ -136,6 +144,7 @@ std::string json_report(const SystemCheck& system, const std::string& release) {
            {"gpus", json::array()},
            {"volumes", json::array()},
            {"advice", system.advice()}};
+  if (system.dmabuf) out["io_uring_dmabuf"] = to_json(*system.dmabuf);
   for (const auto& library : system.libraries)
     out["libraries"].push_back({{"path", library.path}, {"ais", library.ais}});
   for (const auto& gpu : system.gpus) out["gpus"].push_back(to_json(gpu));
@@ -159,6 +168,7 @@ std::string json_report(const std::vector<FileCheck>& files) {
     if (!file.told_by_mount.empty()) one["told_by_mount"] = file.told_by_mount;
     for (const auto& verdict : file.verdicts) one["verdicts"].push_back(to_json(verdict));
     if (file.extents) one["extents"] = to_json(*file.extents);
+    if (file.dmabuf) one["io_uring_dmabuf"] = to_json(*file.dmabuf);
     out.push_back(std::move(one));
   }
   return json{{"files", out}}.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

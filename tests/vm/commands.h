@@ -33,6 +33,8 @@ void with_each(const Options& options, Report& report, const Use& use);
 
 /// Files come into memory and go out of it in every way there is, and are compared.
 int transfer(const Options& options);
+/// One read of a request's whole blocks, of some bytes before and some behind them.
+int mixed(const Options& options);
 /// Makes the file `in`, and prints where on the disk the byte at bad_offset lies, in sectors.
 int prepare(const Options& options);
 /// Reads the file `in`, of which some bytes cannot be read.

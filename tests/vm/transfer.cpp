@@ -1,5 +1,6 @@
 #include <hipfile_ext.h>
 
+#include <chrono>
 #include <cstring>
 #include <sstream>
 
@@ -10,6 +11,7 @@ namespace vm {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr std::chrono::seconds kPause{10};  // for which the engine leaves alone what has failed
 
 constexpr char kAsKernel[] =
     "kernel";  // around the page cache if the kernel does it itself, otherwise through it
@@ -31,8 +33,20 @@ class Transfers {
       return report_.fail(written.error().text());
     if (dynamic_cast<LibraryClient*>(&client)) ask_kernel(memory, kind);
     copy_file(client, memory, kind);
+    read_again(client, kind);
     if (!o_.no_page_cache) read_unaligned(client, memory, kind);
     if (auto* mount = dynamic_cast<MountClient*>(&client)) read_tagged(*mount, kind);
+  }
+
+  /// With other memory, after run().
+  void read_beside(Client& client, const std::string& kind) {
+    if (auto written = write_file(o_.directory + "/in", bytes_); !written)
+      return report_.fail(written.error().text());
+    posix::Fd source(open(client.path("in").c_str(), O_RDONLY | O_CLOEXEC));
+    Done done = client.move(Direction::read, source.get(), 0, 0, bytes_.size());
+    report_.line(client, kind, "beside", done);
+    report_.check_bytes(done, bytes_.size());
+    check_route(done, kind);
   }
 
  private:
@@ -73,6 +87,8 @@ class Transfers {
     if (!source) return report_.fail("open in: " + std::string(std::strerror(errno)));
     Done done = client.move(Direction::read, source.get(), 0, 0, bytes_.size());
     report_.line(client, kind, "read", done);
+    refused_.reset();
+    if (done.reason == HIPFILE_FUSE_REASON_FAILED) refused_ = std::chrono::steady_clock::now();
     report_.check_bytes(done, bytes_.size());
     check_route(done, kind);
     check_page_cache("in");
@@ -91,6 +107,16 @@ class Transfers {
       const std::vector<char> written = file_bytes(out);
       report_.check_same(written.data(), written.size(), bytes_, "the file written");
     }
+  }
+
+  // What the kernel has refused is not tried again at once.
+  void read_again(Client& client, const std::string& kind) {
+    posix::Fd source(open(client.path("in").c_str(), O_RDONLY | O_CLOEXEC));
+    Done done = client.move(Direction::read, source.get(), 0, 0, bytes_.size());
+    report_.line(client, kind, "again", done);
+    report_.check_bytes(done, bytes_.size());
+    if (refused_ && std::chrono::steady_clock::now() - *refused_ < kPause)
+      report_.check(done.reason == HIPFILE_FUSE_REASON_FAILED_BEFORE, "tried again though it was refused");
   }
 
   // Odd head and tail, and the end of the file inside.
@@ -125,7 +151,8 @@ class Transfers {
   const Options& o_;
   Report& report_;
   std::vector<char> bytes_;
-  bool direct_ = false;  // the kernel takes this memory
+  bool direct_ = false;                                           // the kernel takes this memory
+  std::optional<std::chrono::steady_clock::time_point> refused_;  // it did not take it for `in`
 };
 
 void use_memory(const Options& o, const posix::Result<Memory>& memory, const std::string& kind,
@@ -179,6 +206,31 @@ int transfer(const Options& o) {
   Transfers transfers(o, report);
   with_each(o, report, [&](Client& client, const Memory& memory, const std::string& kind) {
     transfers.run(client, memory, kind);
+  });
+  if (o.allocate.empty() || o.only_device_memory) return report.status();
+  // What was refused for a device's memory is not held against other memory with the same file.
+  Options ordinary = o;
+  ordinary.allocate.clear();
+  with_each(ordinary, report, [&](Client& client, const Memory&, const std::string& kind) {
+    transfers.read_beside(client, kind);
+  });
+  return report.status();
+}
+
+// Whole blocks go directly, an odd head and tail through the page cache.
+int mixed(const Options& o) {
+  constexpr size_t kHead = 96, kTail = 100;
+  Report report;
+  const std::vector<char> bytes = fresh_bytes(o.bytes);
+  if (auto written = write_file(o.directory + "/in", bytes); !written) report.fail(written.error().text());
+  with_each(o, report, [&](Client& client, const Memory& memory, const std::string& kind) {
+    const size_t begin = kPage - kHead, end = o.bytes - kPage + kTail;
+    posix::Fd source(open(client.path("in").c_str(), O_RDONLY | O_CLOEXEC));
+    Done done = client.move(Direction::read, source.get(), begin, begin, end - begin);
+    report.line(client, kind, "mixed", done);
+    report.check_bytes(done, end - begin);
+    report.check(memcmp(memory.address() + begin, &bytes[begin], end - begin) == 0,
+                 "memory differs from the file");
   });
   return report.status();
 }

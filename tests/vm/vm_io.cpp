@@ -29,6 +29,8 @@ int main(int argc, char** argv) {
                        "expected with memory of the runtime: ROUTE|... or kernel");
   transfer->add_option("--p2pmem-route", o.routes["p2pmem"],
                        "expected with memory of a PCI device: ROUTE|... or kernel");
+  with_memory(command("mixed", "read whole blocks with an odd head and tail", vm::mixed))
+      ->add_flag("--only-p2pmem", o.only_device_memory);
   auto* prepare = command("prepare", "make the file `in` and print the disk's sector of a byte", vm::prepare);
   prepare->add_option("--bytes", o.bytes)->required();
   prepare->add_option("--bad-offset", o.bad_offset)->required();

@@ -25,11 +25,11 @@ posix::Result<Background> Background::start() {
     while (n < 0 && errno == EINTR);
     _exit(n == 1 ? 0 : 1);
   }
-  setsid();
   return Background(std::move(write_end));
 }
 
 void Background::ready() {
+  setsid();
   posix::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (null)
     for (int fd : {0, 1, 2}) dup2(null.get(), fd);

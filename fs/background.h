@@ -12,9 +12,11 @@ void open_standard_descriptors();
 class Background {
  public:
   /// Forks. In the parent it does not return: the process ends with the child's verdict. To be called before
-  /// any thread exists.
+  /// any thread exists. The child stays in the process group, by which autofs knows those that may pass the mount
+  /// point while others wait for what comes there.
   static posix::Result<Background> start();
-  /// Tells the parent that all is well; from here on standard input, output and error go nowhere.
+  /// Tells the parent that all is well. From here on this is a session of its own, and standard input, output and
+  /// error go nowhere.
   void ready();
 
  private:

@@ -91,13 +91,31 @@ struct OpenFile : Description {
 };
 
 struct OpenDirectory : Description {
-  OpenDirectory(std::shared_ptr<Node> n, PathFd p, DIR* d)
-      : Description(std::move(n), std::move(p)), stream(d, closedir) {}
+  using Description::Description;
 
   std::mutex mutex;  ///< guards what follows: readers of one descriptor share a position
-  std::unique_ptr<DIR, int (*)(DIR*)> stream;
   off_t position = 0;
   dirent* pending = nullptr;  ///< read, but did not fit into the last reply
+
+  /// Its entries; null with errno if it cannot be opened, which is done with the first call. Thread-safe.
+  DIR* stream() {
+    std::lock_guard lock(stream_mutex_);
+    if (!stream_) {
+      posix::Fd fd(open(posix::proc_path(path->get()).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (fd) stream_.reset(fdopendir(fd.get()));
+      if (stream_) fd.release();
+    }
+    return stream_.get();
+  }
+  /// Its descriptor; -1 with errno if it cannot be opened.
+  int descriptor() {
+    DIR* opened = stream();
+    return opened ? dirfd(opened) : -1;
+  }
+
+ private:
+  std::mutex stream_mutex_;
+  std::unique_ptr<DIR, int (*)(DIR*)> stream_{nullptr, closedir};
 };
 
 }  // namespace fs

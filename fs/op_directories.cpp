@@ -35,14 +35,12 @@ void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
   Filesystem& fs = filesystem_of(request);
   auto place = place_of(request, id);
   if (!place) return;
-  posix::Fd fd(open(place->name().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* stream = fd ? fdopendir(fd.get()) : nullptr;
-  if (!stream) return void(fuse_reply_err(request, errno));
-  fd.release();
-  auto directory = std::make_shared<OpenDirectory>(place->node, place->path, stream);
+  auto directory = std::make_shared<OpenDirectory>(place->node, place->path);
+  remember_listing(fs, *place->node, *fi);
+  // The kernel hardly comes back for entries that it has kept.
+  if (!fi->keep_cache && !directory->stream()) return void(fuse_reply_err(request, errno));
   directory->opener = opener_of(fs, fuse_req_ctx(request)->pid);
   fi->fh = to_handle(std::move(directory));
-  remember_listing(fs, *place->node, *fi);
   // If the caller is gone already, no release will come.
   if (fuse_reply_open(request, fi) == -ENOENT) drop_handle(fi);
 }
@@ -56,8 +54,8 @@ void op_releasedir(fuse_req_t request, fuse_ino_t, fuse_file_info* fi) {
 
 void op_fsyncdir(fuse_req_t request, fuse_ino_t, int data_only, fuse_file_info* fi) {
   filesystem_of(request).may_block(request, [request, data_only, description = description_of(fi)] {
-    const int fd = dirfd(static_cast<OpenDirectory&>(*description).stream.get());
-    reply_status(request, data_only ? fdatasync(fd) : fsync(fd));
+    const int fd = static_cast<OpenDirectory&>(*description).descriptor();
+    reply_status(request, fd < 0 ? -1 : data_only ? fdatasync(fd) : fsync(fd));
   });
 }
 
@@ -101,15 +99,17 @@ void read_directory(fuse_req_t request, size_t size, off_t offset, fuse_file_inf
   size_t used = 0;
   int error = 0;
   std::lock_guard lock(directory.mutex);
+  DIR* const stream = directory.stream();
+  if (!stream) return void(fuse_reply_err(request, errno));
   if (offset != directory.position) {
-    seekdir(directory.stream.get(), offset);
+    seekdir(stream, offset);
     directory.position = offset;
     directory.pending = nullptr;
   }
   for (;;) {
     if (!directory.pending) {
       errno = 0;
-      directory.pending = readdir(directory.stream.get());
+      directory.pending = readdir(stream);
       if (!directory.pending) {
         error = errno;
         break;

@@ -12,7 +12,7 @@ namespace {
 
 int descriptor_of(Description& description) {
   if (auto* file = dynamic_cast<OpenFile*>(&description)) return file->descriptor();
-  return dirfd(static_cast<const OpenDirectory&>(description).stream.get());
+  return static_cast<OpenDirectory&>(description).descriptor();
 }
 
 // Commands whose argument is one flat structure of at most this size.

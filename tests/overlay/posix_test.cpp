@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -254,6 +255,21 @@ TEST_P(Posix, FilesBelongToWhoMakesThem) {
   EXPECT_EQ(st.st_mode & 0777, 0750u);
 }
 
+TEST_P(Posix, EachFileIsMadeWithItsMakersMask) {
+  const mode_t before = umask(0);
+  for (int i = 0; i < 40; i++) {
+    const mode_t mask = i % 3 == 0 ? 077 : i % 3 == 1 ? 0 : 022;
+    const std::string name = "f" + std::to_string(i);
+    umask(mask);
+    posix::Fd(open(mounted(name).c_str(), O_CREAT | O_WRONLY, 0666));
+    symlink("target", mounted(name + "s").c_str());
+    mkdir(mounted(name + "d").c_str(), 0777);
+    EXPECT_EQ(mode_of(name), 0666 & ~mask);
+    EXPECT_EQ(mode_of(name + "d"), 0777 & ~mask);
+  }
+  umask(before);
+}
+
 TEST_P(Posix, AStrangersWriteTakesSetIdBitsAway) {
   make_file("suid", {'1'});
   ASSERT_EQ(chmod(source("suid").c_str(), 06777), 0);
@@ -370,6 +386,33 @@ TEST_P(Posix, DirectoriesMayCloseWhileTheyAreListed) {
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(access(mounted("f0").c_str(), F_OK), 0);
+}
+
+// The kernel keeps what it was told of a directory for the next one who lists it, and asks all the same when it changed.
+TEST_P(Posix, ADirectoryThatWasJustListedServesWhateverElseIsAsked) {
+  auto names_in = [](DIR* directory) {
+    std::set<std::string> names;
+    while (const dirent* e = readdir(directory)) names.insert(e->d_name);
+    return names;
+  };
+  auto opened = [&] { return std::unique_ptr<DIR, int (*)(DIR*)>(opendir(mounted("d").c_str()), closedir); };
+  ASSERT_EQ(mkdir(source("d").c_str(), 0755), 0);
+  make_file("d/a", {'a'});
+  for (int i = 0; i < 2; i++) EXPECT_EQ(names_in(opened().get()), (std::set<std::string>{".", "..", "a"}));
+  auto directory = opened(), removed = opened();
+  ASSERT_TRUE(directory && removed);
+  EXPECT_EQ(fsync(dirfd(directory.get())), 0);
+  EXPECT_EQ(overlay::info(dirfd(directory.get())).version, HIPFILE_FUSE_ABI_VERSION);
+  ASSERT_TRUE(posix::Fd(open(mounted("d/b").c_str(), O_CREAT | O_WRONLY, 0644)));
+  EXPECT_EQ(names_in(directory.get()), (std::set<std::string>{".", "..", "a", "b"}));
+  ASSERT_EQ(unlink(mounted("d/a").c_str()), 0);
+  rewinddir(directory.get());
+  EXPECT_EQ(names_in(directory.get()), (std::set<std::string>{".", "..", "b"}));
+  ASSERT_EQ(unlink(mounted("d/b").c_str()), 0);
+  ASSERT_EQ(rmdir(mounted("d").c_str()), 0);
+  errno = 0;
+  EXPECT_EQ(names_in(removed.get()), std::set<std::string>());
+  EXPECT_EQ(errno, 0);
 }
 
 // Version 2, then user:: rwx, group:: r-x, mask:: rwx, other:: ---, with user 1001 rwx.

@@ -46,6 +46,12 @@ void back_to_self() {
 
 bool privileged() { return own_uid == 0; }
 
+// Of this thread, which only AsCreator makes files on. The next caller's is the same most of the time.
+void set_umask(mode_t mask) {
+  thread_local mode_t current = 0;
+  if (mask != current) umask(current = mask);
+}
+
 }  // namespace
 
 void prepare_thread() {
@@ -57,16 +63,14 @@ void prepare_thread() {
 }
 
 AsCreator::AsCreator(const Caller& caller, bool with_umask)
-    : switched_(privileged() && (caller.uid != 0 || caller.gid != 0)),
-      masked_(with_umask && caller.umask != 0) {
+    : switched_(privileged() && (caller.uid != 0 || caller.gid != 0)) {
   if (switched_) {
     set_ids(caller.uid, caller.gid);
     keep_capabilities(~bit(CAP_SYS_RESOURCE));  // quota and reserved blocks are the caller's
   }
-  if (masked_) umask(caller.umask);
+  if (with_umask) set_umask(caller.umask);
 }
 AsCreator::~AsCreator() {
-  if (masked_) umask(0);
   if (switched_) back_to_self();
 }
 

@@ -19,7 +19,8 @@ struct Caller {
 };
 
 /// For creating: new files belong to the caller, and the file system underneath applies the caller's umask or
-/// the default ACL. Capabilities stay: the kernel has already checked that the caller may.
+/// the default ACL. Capabilities stay: the kernel has already checked that the caller may. The thread, a prepared one,
+/// keeps the umask until the next time.
 class AsCreator {
  public:
   AsCreator(const Caller& caller, bool with_umask);
@@ -28,7 +29,7 @@ class AsCreator {
   AsCreator& operator=(const AsCreator&) = delete;
 
  private:
-  bool switched_, masked_;
+  bool switched_;
 };
 
 /// For changing data: quota, reserved blocks and the clearing of set-id bits are the caller's, not root's.

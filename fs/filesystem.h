@@ -174,7 +174,7 @@ void add_newer_operations(fuse_lowlevel_ops& ops);  // what only newer libfuse k
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);
 
 /// The same for a file that is open already, with O_PATH.
-int enter_node(Filesystem& fs, posix::Fd path, fuse_entry_param& entry);
+int enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry);
 
 /// The node and the handle of a file just made, with everything an answer to the kernel needs. 0 or an errno.
 int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_entry_param& entry,

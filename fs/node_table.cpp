@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace fs {
 namespace {
@@ -32,6 +33,21 @@ FileHandle FileHandle::of(int path_fd) {
   handle.size = static_cast<uint8_t>(raw.head.handle_bytes);
   std::copy_n(raw.head.f_handle, handle.size, handle.bytes.begin());
   return handle;
+}
+
+std::optional<ino_t> FileHandle::inode() const {
+  constexpr int kNumber32Generation32 = 1, kXfsNumber64 = 0x81;
+  if (type == kNumber32Generation32 && size == 2 * sizeof(uint32_t)) {
+    uint32_t number;
+    memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  }
+  if (type == kXfsNumber64 && size >= sizeof(uint64_t)) {
+    uint64_t number;
+    memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  }
+  return std::nullopt;
 }
 
 posix::Result<posix::Fd> FileHandle::open(int mount_fd) const {
@@ -74,6 +90,8 @@ std::shared_ptr<Node> NodeTable::find_inode(dev_t device, ino_t inode) const {
 
 std::shared_ptr<Node> NodeTable::find_handle(const FileHandle& handle) const {
   if (handle.size == 0) return nullptr;
+  // Most of those asked for are of files that nobody has looked at through the mount.
+  if (const auto inode = handle.inode(); inode && !find_inode(root_->device, *inode)) return nullptr;
   auto fd = handle.open(mount_.get());
   struct stat st;
   return fd && fstat(fd->get(), &st) == 0 ? find_inode(st.st_dev, st.st_ino) : nullptr;
@@ -85,22 +103,22 @@ bool NodeTable::is_full(const struct stat& st) const {
   return handles_work_ && held_ >= most && st.st_dev == root_->device && st.st_nlink > 0;
 }
 
-void NodeTable::keep(Node& node, posix::Fd path, FileHandle handle) {
+void NodeTable::keep(Node& node, const PathFd& path, FileHandle handle) {
   if (handle.size > 0) {
     node.handle = handle;
     by_handle_++;
   } else {
-    node.path = std::make_shared<const posix::Fd>(std::move(path));
+    node.path = path;
     held_++;
   }
 }
 
-std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) {
+std::shared_ptr<Node> NodeTable::look_up(const PathFd& path, const struct stat& st) {
   // Asked outside the lock, where it may be needed.
   FileHandle handle;
-  if (is_full(st) || uses_handles()) handle = FileHandle::of(path.get());
+  if (is_full(st) || uses_handles()) handle = FileHandle::of(path->get());
   std::unique_lock lock(mutex_);
-  if (handle.size == 0 && uses_handles()) handle = FileHandle::of(path.get());  // only since a moment
+  if (handle.size == 0 && uses_handles()) handle = FileHandle::of(path->get());  // only since a moment
   auto [it, fresh] = by_key_.try_emplace({st.st_dev, st.st_ino}, 0);
   if (!fresh) {
     Slot& slot = slots_[it->second];
@@ -125,7 +143,7 @@ std::shared_ptr<Node> NodeTable::look_up(posix::Fd path, const struct stat& st) 
   slot.node->device = st.st_dev;
   slot.node->inode = st.st_ino;
   slot.node->id = static_cast<uint64_t>(slot.generation) << 32 | index;
-  keep(*slot.node, std::move(path), is_full(st) ? handle : FileHandle{});
+  keep(*slot.node, path, is_full(st) ? handle : FileHandle{});
   if (size() > peak_) peak_ = size();
   return slot.node;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 #include <vector>
@@ -30,6 +31,8 @@ struct FileHandle {
   std::array<char, 27> bytes{};
   bool operator==(const FileHandle&) const = default;
 
+  /// The file's number, in the forms that ext4, xfs and others use; nothing if it is another.
+  std::optional<ino_t> inode() const;
   /// Empty if the file system has none, or longer ones.
   static FileHandle of(int path_fd);
   /// ESTALE: the file is gone. EPERM: CAP_DAC_READ_SEARCH is missing. `mount_fd`: any file of the file system, but not
@@ -69,8 +72,9 @@ class NodeTable {
   std::shared_ptr<Node> root() const { return root_; }
   /// The node of an inode that the kernel knows, or null.
   std::shared_ptr<Node> find_inode(dev_t device, ino_t inode) const;
-  /// The node for what `path` has open, with one more lookup counted; `path` is dropped if the node exists.
-  std::shared_ptr<Node> look_up(posix::Fd path, const struct stat& st);
+  /// The node for what `path` has open, with one more lookup counted; The node need not keep
+  /// `path`.
+  std::shared_ptr<Node> look_up(const PathFd& path, const struct stat& st);
   /// The file of a node. ESTALE: it has gone, not through the mount.
   posix::Result<PathFd> open(Node& node) const;
   /// The node of the file with this handle, if the kernel knows it.
@@ -107,7 +111,7 @@ class NodeTable {
   static uint32_t slot_of(NodeId id) { return static_cast<uint32_t>(id); }
   static uint32_t generation_of(NodeId id) { return static_cast<uint32_t>(id >> 32); }
   bool is_full(const struct stat& st) const;
-  void keep(Node& node, posix::Fd path, FileHandle handle);
+  void keep(Node& node, const PathFd& path, FileHandle handle);
 
   static constexpr size_t kWorthwhile = 100'000;
 

@@ -288,18 +288,15 @@ OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix
 int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_entry_param& entry,
                     OpenReply& open) {
   // The node is that of the file just made, whatever bears its name by now.
-  posix::Fd path(::open(posix::proc_path(fd.get()).c_str(), O_PATH | O_CLOEXEC));
-  if (!path) return errno;
-  if (int error = enter_node(fs, std::move(path), entry)) return error;
-  auto place = fs.place(entry.ino);
-  if (!place) {
-    fs.forget(entry.ino, 1);
-    return place.error().code;
-  }
-  open = make_open_file(fs, caller, *place, std::move(fd), flags, true);
+  const auto path =
+      std::make_shared<const posix::Fd>(::open(posix::proc_path(fd.get()).c_str(), O_PATH | O_CLOEXEC));
+  if (!*path) return errno;
+  if (int error = enter_node(fs, path, entry)) return error;
+  const Place place{fs.nodes().find(entry.ino), path};
+  open = make_open_file(fs, caller, place, std::move(fd), flags, true);
   // The kernel asks once more before it lets the caller have it, unless it may believe this for a moment.
   entry.attr_timeout =
-      std::max(fs.attribute_seconds(*place->node), std::min(kMoment, fs.times_in(*place->node).attributes));
+      std::max(fs.attribute_seconds(*place.node), std::min(kMoment, fs.times_in(*place.node).attributes));
   return 0;
 }
 

@@ -9,6 +9,8 @@
 namespace {
 
 posix::Fd some_fd() { return posix::Fd(open("/", O_PATH)); }
+fs::PathFd shared(posix::Fd fd) { return std::make_shared<const posix::Fd>(std::move(fd)); }
+fs::PathFd some_path() { return shared(some_fd()); }
 struct stat stat_of(ino_t inode) {
   struct stat st {};
   st.st_dev = 1;
@@ -18,8 +20,8 @@ struct stat stat_of(ino_t inode) {
 
 TEST(NodeTable, GivesOneNodeForAllNamesOfAnInode) {
   fs::NodeTable table(some_fd(), stat_of(2));
-  auto a = table.look_up(some_fd(), stat_of(10));
-  auto b = table.look_up(some_fd(), stat_of(10));
+  auto a = table.look_up(some_path(), stat_of(10));
+  auto b = table.look_up(some_path(), stat_of(10));
   EXPECT_EQ(a, b);
   EXPECT_EQ(table.find(a->id), a);
   EXPECT_EQ(table.size(), 2u);
@@ -32,9 +34,9 @@ TEST(NodeTable, GivesOneNodeForAllNamesOfAnInode) {
 
 TEST(NodeTable, NeverAnswersToAnIdOfAForgottenNode) {
   fs::NodeTable table(some_fd(), stat_of(2));
-  auto old = table.look_up(some_fd(), stat_of(10));
+  auto old = table.look_up(some_path(), stat_of(10));
   table.forget(old->id, 1);
-  auto fresh = table.look_up(some_fd(), stat_of(11));
+  auto fresh = table.look_up(some_path(), stat_of(11));
   EXPECT_NE(fresh->id, old->id);
   EXPECT_EQ(table.find(old->id), nullptr);
   table.forget(old->id, 1);
@@ -43,7 +45,7 @@ TEST(NodeTable, NeverAnswersToAnIdOfAForgottenNode) {
 
 TEST(NodeTable, KnowsTheRootAndNeverForgetsIt) {
   fs::NodeTable table(some_fd(), stat_of(2));
-  EXPECT_EQ(table.look_up(some_fd(), stat_of(2))->id, fs::kRootId);
+  EXPECT_EQ(table.look_up(some_path(), stat_of(2))->id, fs::kRootId);
   table.forget(fs::kRootId, 1000);
   EXPECT_EQ(table.find(fs::kRootId), table.root());
 }
@@ -58,7 +60,7 @@ TEST(NodeTable, RefusesIdsThatNobodyWasGiven) {
 
 TEST(NodeTable, ForgettingMoreThanWasLookedUpIsHarmless) {
   fs::NodeTable table(some_fd(), stat_of(2));
-  auto node = table.look_up(some_fd(), stat_of(10));
+  auto node = table.look_up(some_path(), stat_of(10));
   table.forget(node->id, 100);
   EXPECT_EQ(table.find(node->id), nullptr);
 }
@@ -69,7 +71,7 @@ TEST(NodeTable, HoldsUnderLookupsAndForgetsOfManyThreads) {
   for (int t = 0; t < 4; t++)
     threads.emplace_back([&] {
       for (ino_t i = 0; i < 2000; i++) {
-        auto node = table.look_up(some_fd(), stat_of(100 + i % 50));
+        auto node = table.look_up(some_path(), stat_of(100 + i % 50));
         EXPECT_EQ(table.find(node->id), node);
         table.forget(node->id, 1);
       }
@@ -96,16 +98,47 @@ TEST(NodeTable, ANumberThatIsGivenToANewFileGetsANewNode) {
   struct stat st = root;
   st.st_ino = root.st_ino + 1;
   st.st_nlink = 1;
-  auto old_node = table.look_up(posix::duplicate(old_file.get()).value(), st);
-  EXPECT_EQ(table.look_up(posix::duplicate(old_file.get()).value(), st), old_node);
-  auto new_node =
-      table.look_up(posix::duplicate(new_file.get()).value(), st);  // the same number, another generation
+  auto old_node = table.look_up(shared(posix::duplicate(old_file.get()).value()), st);
+  EXPECT_EQ(table.look_up(shared(posix::duplicate(old_file.get()).value()), st), old_node);
+  auto new_node = table.look_up(shared(posix::duplicate(new_file.get()).value()),
+                                st);  // the same number, another generation
   EXPECT_NE(new_node, old_node);
   EXPECT_EQ(table.find(old_node->id), old_node) << "until it is forgotten";
-  EXPECT_EQ(table.look_up(posix::duplicate(new_file.get()).value(), st), new_node);
+  EXPECT_EQ(table.look_up(shared(posix::duplicate(new_file.get()).value()), st), new_node);
   table.forget(old_node->id, 2);
   EXPECT_EQ(table.find(old_node->id), nullptr);
   EXPECT_EQ(table.find_inode(st.st_dev, st.st_ino), new_node);
+}
+
+TEST(NodeTable, FindsTheNodeOfAHandleAndNoOther) {
+  char known[] = "/var/tmp/node_XXXXXX", other[] = "/var/tmp/node_XXXXXX";
+  posix::Fd known_file(mkstemp(known)), other_file(mkstemp(other));
+  posix::Fd directory(open("/var/tmp", O_PATH)), path(open(known, O_PATH));
+  unlink(known);
+  unlink(other);
+  struct stat root, st;
+  ASSERT_EQ(fstat(directory.get(), &root), 0);
+  ASSERT_EQ(fstat(path.get(), &st), 0);
+  const auto handle = fs::FileHandle::of(path.get());
+  if (handle.size == 0) GTEST_SKIP() << "/var/tmp is on a file system without handles";
+  EXPECT_EQ(handle.inode().value_or(st.st_ino), st.st_ino);
+  fs::NodeTable table(std::move(directory), root);
+  if (!table.opens_by_handle()) GTEST_SKIP() << "needs CAP_DAC_READ_SEARCH";
+  EXPECT_EQ(table.find_handle(handle), nullptr);
+  auto node = table.look_up(shared(std::move(path)), st);
+  EXPECT_EQ(table.find_handle(handle), node);
+  EXPECT_EQ(table.find_handle(fs::FileHandle::of(other_file.get())), nullptr);
+}
+
+TEST(NodeTable, TellsTheNumberInAHandleOfExt4AndXfs) {
+  fs::FileHandle handle{1, 8, {0x78, 0x56, 0x34, 0x12, 9, 9, 9, 9}};
+  EXPECT_EQ(handle.inode(), 0x12345678u);
+  handle = {0x81, 12, {0x78, 0x56, 0x34, 0x12, 1, 0, 0, 0, 9, 9, 9, 9}};
+  EXPECT_EQ(handle.inode(), 0x112345678u);
+  handle = {1, 12, {9, 9, 9, 9, 0x78, 0x56, 0x34, 0x12}};  // tmpfs begins with the generation
+  EXPECT_EQ(handle.inode(), std::nullopt);
+  handle.size = 0;
+  EXPECT_EQ(handle.inode(), std::nullopt);
 }
 
 size_t resident_kib() {
@@ -130,7 +163,7 @@ TEST(NodeTable, GivesMemoryBackWhenMostIsForgotten) {
   st.st_nlink = 1;
   for (size_t i = 0; i < kNodes; i++) {
     st.st_ino = root.st_ino + 1 + i;
-    ids.push_back(table.look_up(posix::duplicate(directory.get()).value(), st)->id);
+    ids.push_back(table.look_up(shared(posix::duplicate(directory.get()).value()), st)->id);
   }
   const size_t full = resident_kib() - before;
   EXPECT_EQ(table.held(), 1u);

@@ -44,6 +44,20 @@ int set_times(const Place& place, const struct stat& wanted, int valid) {
   return status;
 }
 
+// What a request without attributes asks for: chown(2) to nobody new, or that set-id bits go before a write. Which of them
+// the kernel does not say. The first is the owner's alone where there are such bits, and the second happens with the write.
+// 0 or an errno.
+int mark_changed(const Place& place, const Caller& caller) {
+  struct stat st;
+  if (fstatat(place.fd(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
+  const bool owns = caller.uid == 0 || caller.uid == st.st_uid;
+  if (!owns && !S_ISDIR(st.st_mode) && st.st_mode & (S_ISUID | S_ISGID)) return 0;
+  constexpr auto kUnchanged = static_cast<uid_t>(-1);
+  AsWriter as(caller);
+  return fchownat(place.fd(), "", kUnchanged, kUnchanged, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? errno
+                                                                                                   : 0;
+}
+
 int set_attributes(fuse_req_t request, const Place& place, OpenFile* file, const struct stat& wanted,
                    int valid) {
   const std::string path = place.name();
@@ -53,6 +67,7 @@ int set_attributes(fuse_req_t request, const Place& place, OpenFile* file, const
     gid_t gid = valid & FUSE_SET_ATTR_GID ? wanted.st_gid : static_cast<gid_t>(-1);
     if (fchownat(place.fd(), "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
   }
+  if (valid == 0) return mark_changed(place, caller_of(request));
   if (valid & FUSE_SET_ATTR_SIZE) {
     AsWriter as(caller_of(request));
     if (file ? ftruncate(file->descriptor(), wanted.st_size) < 0 : truncate(path.c_str(), wanted.st_size) < 0)

@@ -255,6 +255,27 @@ TEST_P(Posix, FilesBelongToWhoMakesThem) {
   EXPECT_EQ(st.st_mode & 0777, 0750u);
 }
 
+TEST_P(Posix, ChangingToNoNewOwnerIsAChangeAndTakesSetIdBitsAway) {
+  constexpr auto kUnchanged = static_cast<uid_t>(-1);
+  make_file("f", {'1'});
+  ASSERT_EQ(mkdir(source("d").c_str(), 0755), 0);
+  for (const char* name : {"f", "d"}) {
+    ASSERT_EQ(chmod(source(name).c_str(), 06755), 0);
+    struct stat before, after, below;
+    ASSERT_EQ(stat(source(name).c_str(), &before), 0);
+    usleep(20000);  // longer than a tick of the file system's clock
+    ASSERT_EQ(chown(mounted(name).c_str(), kUnchanged, kUnchanged), 0);
+    ASSERT_EQ(stat(mounted(name).c_str(), &after), 0);
+    ASSERT_EQ(stat(source(name).c_str(), &below), 0);
+    EXPECT_NE(std::pair(after.st_ctim.tv_sec, after.st_ctim.tv_nsec),
+              std::pair(before.st_ctim.tv_sec, before.st_ctim.tv_nsec));
+    EXPECT_EQ(after.st_ctim.tv_nsec, below.st_ctim.tv_nsec);
+    EXPECT_EQ(after.st_mode, below.st_mode);
+  }
+  EXPECT_EQ(mode_of("f"), 0755u);
+  EXPECT_EQ(mode_of("d"), 06755u);
+}
+
 TEST_P(Posix, EachFileIsMadeWithItsMakersMask) {
   const mode_t before = umask(0);
   for (int i = 0; i < 40; i++) {

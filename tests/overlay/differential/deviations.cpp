@@ -1,5 +1,6 @@
 #include "deviations.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +50,12 @@ bool loses_set_id_bits_to_nobody(int fd) {
   return st.st_mode & S_ISGID && !(st.st_mode & S_IXGRP);
 }
 
+bool refuses_change_to_nobody_new(const std::string& path, int flags) {
+  struct stat st;
+  if (fstatat(AT_FDCWD, path.c_str(), &st, flags) < 0 || S_ISDIR(st.st_mode)) return false;
+  return geteuid() != 0 && geteuid() != st.st_uid && st.st_mode & (S_ISUID | S_ISGID);
+}
+
 bool seeks_alike(int fd, int whence, bool passthrough) {
   struct stat st;
   if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) return false;
@@ -63,9 +70,6 @@ void avoid_known(Step& step) {
     step.offset = std::min(step.offset, kPossible);
     step.offset2 = std::min(step.offset2, kPossible);
   }
-  // chown(-1, -1) reaches the daemon as an attribute change without attributes, like what precedes a write to a file with
-  // set-id bits: it can tell neither who may nor what to clear.
-  if (step.uid == uid_t(-1) && step.gid == gid_t(-1)) step.gid = 1001;
 }
 
 std::string comparable(const std::string& outcome, const Conditions& conditions) {

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "deviations.h"
+#include "posix/fd.h"
 #include "tree.h"
 
 namespace differential {
@@ -29,10 +31,17 @@ struct Times {
 std::string run_chmod(Tree&, const Step& s) { return result_text(chmod(s.path.c_str(), s.mode)); }
 std::string run_fchmod(Tree& t, const Step& s) { return result_text(fchmod(t.fd(s.slot), s.mode)); }
 
+bool names_nobody(const Step& s) { return s.uid == uid_t(-1) && s.gid == gid_t(-1); }
+
 std::string run_chown(Tree&, const Step& s) {
+  if (names_nobody(s) && refuses_change_to_nobody_new(s.path, s.flags)) return "not changed";
   return result_text(fchownat(AT_FDCWD, s.path.c_str(), s.uid, s.gid, s.flags));
 }
-std::string run_fchown(Tree& t, const Step& s) { return result_text(fchown(t.fd(s.slot), s.uid, s.gid)); }
+std::string run_fchown(Tree& t, const Step& s) {
+  const int fd = t.fd(s.slot);
+  if (names_nobody(s) && refuses_change_to_nobody_new(posix::proc_path(fd), 0)) return "not changed";
+  return result_text(fchown(fd, s.uid, s.gid));
+}
 
 std::string run_utimensat(Tree&, const Step& s) {
   return result_text(utimensat(AT_FDCWD, s.path.c_str(), Times(s).value, s.flags));

@@ -241,9 +241,11 @@ void RingQueue::serve_until_stopped() {
         if (result != -ENOTCONN && result != -ECONNABORTED && !stopping_) give_up(-result);
         return;  // the mount is gone
       }
-      io_uring_submit(&uring_);  // an answer does not wait for the next request to be served
+      // An answer does not wait for the next request to be served. The last one goes with the call that waits.
+      if (io_uring_cq_ready(&uring_) > 0) io_uring_submit(&uring_);
     }
   }
+  io_uring_submit(&uring_);  // what was answered before it was time to stop
 }
 
 posix::Result<std::unique_ptr<Ring>> Ring::create(size_t largest, ServeRequest serve) {

@@ -179,6 +179,13 @@ def fio_write(unit: str, *arguments: str, size: Callable[[Sizes], int]) -> Calla
 # Metadata -----------------------------------------------------------------------------------------
 
 
+def fresh_directory(parent: Path) -> Path:
+    """Where no files were removed: by the name ext4 chooses the region of the disk (see Stage.source)."""
+    path = parent / f"fresh.{random.SystemRandom().getrandbits(64):x}"
+    path.mkdir()
+    return path
+
+
 def metadata(operation: str, hot: bool = False, cold: bool = False) -> Callable[[Bench, Path], float]:
     """Microseconds of one operation on the files of a large directory, on all or on the hot ones."""
 
@@ -186,7 +193,7 @@ def metadata(operation: str, hot: bool = False, cold: bool = False) -> Callable[
         files = directory / "files"
         if operation == "create":
             shutil.rmtree(files, ignore_errors=True)
-            files.mkdir()
+            fresh_directory(directory).rename(files)
         command = [
             str(bench.metadata),
             operation,
@@ -236,7 +243,11 @@ def seconds_of(command: list[str], expected: int = 0, repeats: int = 1) -> float
 
 def untar(bench: Bench, directory: Path) -> float:
     os.sync()
-    return seconds_of(["tar", "-xf", str(bench.archive), "-C", str(directory)])
+    fresh = fresh_directory(directory)
+    seconds = seconds_of(["tar", "-xf", str(bench.archive), "-C", str(fresh)])
+    (fresh / "tree").rename(directory / "tree")
+    fresh.rmdir()
+    return seconds
 
 
 def on_tree(

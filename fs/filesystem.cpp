@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +40,11 @@ bool is_local(const NodeTable& nodes) {
   return std::find(local.begin(), local.end(), static_cast<uint32_t>(st.f_type)) != local.end();
 }
 
+unsigned long mount_flags(const NodeTable& nodes) {
+  struct statvfs st;
+  return fstatvfs(nodes.root()->path->get(), &st) < 0 ? 0 : st.f_flag;
+}
+
 // /run/hipfile-fuse for root, otherwise the user's own run-time directory.
 std::string socket_path(const Options& options) {
   if (!options.socket.empty()) return options.socket;
@@ -67,6 +73,7 @@ Filesystem::Filesystem(Options options, Source source, std::shared_ptr<const gpu
       times_(cache_times(options_, false)),
       unwatched_times_(times_),
       closing_reports_(!is_local(nodes_)),
+      mount_flags_(mount_flags(nodes_)),
       engine_(std::move(runtime), options_.engine),
       executor_(engine_threads(options_)),
       watcher_([this](const ProcessKey& process) { forget_buffers(buffers_.process_ended(process)); }) {}
@@ -211,6 +218,19 @@ std::string Filesystem::path_of(const posix::Fd& path) const {
   // Below a mount of our own, paths begin at the source.
   if (!own_mount_) return text;
   return options_.source == "/" ? text : options_.source + (strcmp(text, "/") == 0 ? "" : text);
+}
+
+// As the kernel decides it.
+bool Filesystem::listing_counts(const struct stat& directory) const {
+  if (mount_flags_ & (ST_NOATIME | ST_NODIRATIME | ST_RDONLY)) return false;
+  if (!(mount_flags_ & ST_RELATIME)) return true;
+  const auto not_after = [&](const timespec& change) {
+    return std::pair(directory.st_atim.tv_sec, directory.st_atim.tv_nsec) <=
+           std::pair(change.tv_sec, change.tv_nsec);
+  };
+  constexpr time_t kDay = 86400;
+  return not_after(directory.st_mtim) || not_after(directory.st_ctim) ||
+         time(nullptr) - directory.st_atim.tv_sec >= kDay;
 }
 
 double Filesystem::attribute_seconds(Node& node) const {

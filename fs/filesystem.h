@@ -77,6 +77,8 @@ class Filesystem : public Connection {
   ino_t shown_inode(dev_t device, ino_t inode);
   /// Whether changes of the source are noticed as they happen.
   bool watches() const { return watch_ != nullptr; }
+  /// Whether listing a directory now changes its access time.
+  bool listing_counts(const struct stat& directory) const;
   /// Whether lookups may cross into other file systems.
   bool crosses() const { return options_.submounts; }
   /// The mount's own device, if lookups may cross: there, we would ask ourselves.
@@ -99,6 +101,7 @@ class Filesystem : public Connection {
   std::mutex devices_mutex_;
   std::map<dev_t, uint64_t> devices_;  ///< below the source, numbered from 1
   const bool closing_reports_;
+  const unsigned long mount_flags_;  ///< ST_*, of the source as we see it
   Backings backings_;
   RecordLocks record_locks_;
   BufferTable buffers_;

@@ -20,14 +20,17 @@ int64_t now_ms() {
 }
 
 // The kernel may keep the entries where changes are noticed, for as long as it may also believe the attributes that came
-// with them: after that one listing with new attributes costs less than asking for each.
-void remember_listing(Filesystem& fs, Node& node, fuse_file_info& fi) {
+// with them: after that one listing with new attributes costs less than asking for each. What is read from the kernel's
+// memory does not count as reading the directory, so that is not for when it would show.
+void remember_listing(Filesystem& fs, const Place& place, fuse_file_info& fi) {
+  Node& node = *place.node;
   if (!fs.watches() || node.device != fs.nodes().root()->device) return;
   const int64_t now = now_ms();
   const auto good_for = static_cast<int64_t>(fs.times_in(node).attributes * 1000);
   std::lock_guard lock(node.mutex);
   fi.cache_readdir = 1;
-  fi.keep_cache = now - node.listed_ms < good_for;
+  struct stat st;
+  fi.keep_cache = now - node.listed_ms < good_for && fstat(place.fd(), &st) == 0 && !fs.listing_counts(st);
   if (!fi.keep_cache) node.listed_ms = now;
 }
 
@@ -36,7 +39,7 @@ void op_opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
   auto place = place_of(request, id);
   if (!place) return;
   auto directory = std::make_shared<OpenDirectory>(place->node, place->path);
-  remember_listing(fs, *place->node, *fi);
+  remember_listing(fs, *place, *fi);
   // The kernel hardly comes back for entries that it has kept.
   if (!fi->keep_cache && !directory->stream()) return void(fuse_reply_err(request, errno));
   directory->opener = opener_of(fs, fuse_req_ctx(request)->pid);

@@ -436,6 +436,25 @@ TEST_P(Posix, ADirectoryThatWasJustListedServesWhateverElseIsAsked) {
   EXPECT_EQ(errno, 0);
 }
 
+TEST_P(Posix, ListingADirectoryShowsInItsAccessTime) {
+  ASSERT_EQ(mkdir(source("d").c_str(), 0755), 0);
+  auto list = [&] {
+    DIR* directory = opendir(mounted("d").c_str());
+    while (directory && readdir(directory)) {
+    }
+    if (directory) closedir(directory);
+  };
+  for (int i = 0; i < 2; i++) list();
+  const timespec long_ago[2] = {{1000, 0}, {0, UTIME_OMIT}};
+  ASSERT_EQ(utimensat(AT_FDCWD, mounted("d").c_str(), long_ago, 0), 0);
+  list();
+  struct stat below, through;
+  ASSERT_EQ(stat(source("d").c_str(), &below), 0);
+  ASSERT_EQ(stat(mounted("d").c_str(), &through), 0);
+  EXPECT_NE(below.st_atim.tv_sec, 1000);
+  EXPECT_EQ(through.st_atim.tv_nsec, below.st_atim.tv_nsec);
+}
+
 // Version 2, then user:: rwx, group:: r-x, mask:: rwx, other:: ---, with user 1001 rwx.
 constexpr unsigned char kAccessList[] = {2,    0,    0,    0,    1,    0,    7,    0,    0xff, 0xff, 0xff,
                                          0xff, 2,    0,    7,    0,    0xe9, 3,    0,    0,    4,    0,

@@ -49,9 +49,6 @@ posix::Result<std::shared_ptr<const storage::File>> engine_file(Filesystem& fs, 
   return opened;
 }
 
-bool is_short(const GpuIo& io) {
-  return io.direction == engine::Direction::read && io.length <= engine::kSmall;
-}
 bool is_long(uint64_t length) { return length > kLong; }
 
 namespace {
@@ -94,6 +91,17 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
     invalidate_written(fs, file, io, outcome, cancel);
   log_failure(fs, file, io, outcome);
   return outcome;
+}
+
+std::optional<engine::Outcome> carry_out_at_once(Filesystem& fs, OpenFile& file, const GpuIo& io) try {
+  if (io.direction != engine::Direction::read || io.length > engine::kSmall) return std::nullopt;
+  auto opened = engine_file(fs, file);
+  if (!opened) return std::nullopt;
+  auto outcome = fs.engine().run_at_once(request_of(**opened, io));
+  if (outcome) log_failure(fs, file, io, *outcome);
+  return outcome;
+} catch (const std::exception&) {  // the executor tells of it, should it fail there, too
+  return std::nullopt;
 }
 
 std::vector<engine::Outcome> carry_out_reads(Filesystem& fs, OpenFile& file, std::span<const GpuIo> reads,

@@ -1,6 +1,7 @@
 // Moving bytes between an open file of the mount and a registered buffer.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,8 +32,9 @@ std::vector<engine::Outcome> carry_out_reads(Filesystem& fs, OpenFile& file, std
 engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io,
                                  const engine::CancelToken& cancel);
 
-/// Whether a request is so short that the thread which received it may carry it out.
-bool is_short(const GpuIo& io);
+/// Carries a request out on a thread that others need, if it is a small read that waits for no disk. Otherwise nothing:
+/// then it is the executor's.
+std::optional<engine::Outcome> carry_out_at_once(Filesystem& fs, OpenFile& file, const GpuIo& io);
 /// Whether a request counts as long for the executor.
 bool is_long(uint64_t length);
 

@@ -250,7 +250,11 @@ void serve_io(const Call& call, const hipfile_fuse_io& in) {
   auto file = call.file();
   GpuIo io;
   if (int error = check_io(call, *file, in, io)) return call.fail(error);
-  const bool here = is_short(io);
+  if (auto outcome = carry_out_at_once(call.fs, *file, io)) {
+    hipfile_fuse_io out = in;
+    put_outcome(out, *outcome);
+    return call.answer(out);
+  }
   const uint64_t length = io.length;
   auto token = std::make_shared<engine::CancelToken>();
   auto job = [call, out = in, file, io = std::move(io), token,
@@ -261,10 +265,7 @@ void serve_io(const Call& call, const hipfile_fuse_io& in) {
     guard.disarm();
     call.answer(out);
   };
-  if (here)
-    job();
-  else
-    call.fs.executor().submit(std::move(job), token, is_long(length), file->node->device);
+  call.fs.executor().submit(std::move(job), token, is_long(length), file->node->device);
 }
 
 // --------------------------------------------------------------------------------------------------------

@@ -40,19 +40,24 @@ void reply_read(fuse_req_t request, Filesystem& fs, const Tag& tag, const GpuIo&
     fuse_reply_buf(request, copy.data(), bytes);
 }
 
-// Reads of a tagged descriptor come one by one, a MiB at most: the disk would rest in between.
-void read_ahead(Filesystem& fs, OpenFile& file, Tag& tag, const GpuIo& io) {
+// Reads of a tagged descriptor come one by one, a MiB at most: the disk would rest in between. What is to be on its way
+// when this one has come.
+ReadAhead due_ahead(Tag& tag, const GpuIo& io) {
   const uint64_t end = io.file_offset + io.length;
   const bool follows = tag.next_offset.exchange(end) == io.file_offset;
   if (!follows) {
     tag.in_order = 0;
     tag.ahead = 0;
   }
-  if ((tag.in_order += io.length) < kSequence) return;
+  if ((tag.in_order += io.length) < kSequence) return {};
   const ReadAhead next = read_ahead_of(end, tag.ahead);
-  if (next.length == 0) return;
-  tag.ahead = next.offset + next.length;
-  if (auto opened = engine_file(fs, file)) fs.engine().read_ahead(**opened, next.offset, next.length);
+  if (next.length > 0) tag.ahead = next.offset + next.length;
+  return next;
+}
+
+void read_ahead(Filesystem& fs, OpenFile& file, const ReadAhead& range) {
+  if (range.length == 0) return;
+  if (auto opened = engine_file(fs, file)) fs.engine().read_ahead(**opened, range.offset, range.length);
 }
 
 void account(Tag& tag, engine::Direction direction, const engine::Outcome& outcome) {
@@ -61,6 +66,16 @@ void account(Tag& tag, engine::Direction direction, const engine::Outcome& outco
   if (outcome.error) tag.failures++;
   tag.route = static_cast<uint32_t>(outcome.route);
   tag.reason = static_cast<uint32_t>(outcome.reason);
+}
+
+void answer(fuse_req_t request, Filesystem& fs, Tag& tag, const GpuIo& io, const engine::Outcome& outcome) {
+  account(tag, io.direction, outcome);
+  if (outcome.result() < 0)
+    fuse_reply_err(request, outcome.error);
+  else if (io.direction == engine::Direction::read)
+    reply_read(request, fs, tag, io, outcome);
+  else
+    fuse_reply_write(request, static_cast<size_t>(outcome.bytes));
 }
 
 void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<Tag> tag,
@@ -79,27 +94,22 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   }
   io.buffer_offset = share.buffer_offset;
   io.length = share.length;
-  auto token = std::make_shared<engine::CancelToken>();
-  const bool here = is_short(io);
   const dev_t source = file->node->device;
+  auto token = std::make_shared<engine::CancelToken>();
+  if (auto outcome = carry_out_at_once(fs, *file, io)) {
+    if (const ReadAhead next = due_ahead(*tag, io); next.length > 0)
+      fs.executor().submit([&fs, file, next] { read_ahead(fs, *file, next); }, token, false, source);
+    return answer(request, fs, *tag, io, *outcome);
+  }
   auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
               guard = InterruptGuard(request, token)]() mutable {
     prepare_thread();
-    if (io.direction == engine::Direction::read) read_ahead(fs, *file, *tag, io);
-    engine::Outcome outcome = carry_out_safely(fs, *file, io, *token);
-    account(*tag, io.direction, outcome);
+    if (io.direction == engine::Direction::read) read_ahead(fs, *file, due_ahead(*tag, io));
+    const engine::Outcome outcome = carry_out_safely(fs, *file, io, *token);
     guard.disarm();
-    if (outcome.result() < 0)
-      fuse_reply_err(request, outcome.error);
-    else if (io.direction == engine::Direction::read)
-      reply_read(request, fs, *tag, io, outcome);
-    else
-      fuse_reply_write(request, static_cast<size_t>(outcome.bytes));
+    answer(request, fs, *tag, io, outcome);
   };
-  if (here)
-    job();
-  else
-    fs.executor().submit(std::move(job), token, false, source);
+  fs.executor().submit(std::move(job), token, false, source);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "engine/preallocation.h"
-#include "engine/small_io.h"
 #include "engine/small_reads.h"
 #include "engine/transfer.h"
 #include "engine/window_transfer.h"
@@ -265,7 +264,7 @@ std::optional<Engine::Short> Engine::short_way_of(const Request& r) const {
   return way ? std::optional(Short{*way, best_refusal(s)}) : std::nullopt;
 }
 
-std::optional<Outcome> Engine::run_short(const Request& r, const Short& how) {
+std::optional<Outcome> Engine::run_short(const Request& r, const Short& how, Patience patience) {
   char* to = r.memory.address + r.memory_offset;
   Outcome outcome;
   outcome.route = how.way == ShortWay::store ? Route::store : Route::cached;
@@ -273,15 +272,15 @@ std::optional<Outcome> Engine::run_short(const Request& r, const Short& how) {
   std::optional<SmallResult> done;
   switch (how.way) {
     case ShortWay::store:
-      done = read_small_by_store(*large_bar(r.memory.device), *r.file, to, r.length, r.file_offset);
+      done = read_small_by_store(*large_bar(r.memory.device), *r.file, to, r.length, r.file_offset, patience);
       break;
     case ShortWay::pages:
-      done = read_small_into_pages(*r.file, to, r.length, r.file_offset);
+      done = read_small_into_pages(*r.file, to, r.length, r.file_offset, patience);
       break;
     case ShortWay::pinned:
       if (r.memory.device < 0 || r.memory.device >= devices_) return std::nullopt;
       done = read_small_into_device(*runtime_, small_lanes_, small_copies_, *r.file, r.memory.device, to,
-                                    r.length, r.file_offset);
+                                    r.length, r.file_offset, patience);
       break;
   }
   if (!done) return std::nullopt;
@@ -422,8 +421,13 @@ std::unique_ptr<Lane> Engine::lease() {
 
 Outcome Engine::run(const Request& request, const CancelToken& cancel) {
   if (const auto how = short_way_of(request))
-    if (auto outcome = run_short(request, *how)) return *outcome;
+    if (auto outcome = run_short(request, *how, Patience::any)) return *outcome;
   return run(request, cancel, lanes_.borrow());
+}
+
+std::optional<Outcome> Engine::run_at_once(const Request& request) {
+  const auto how = short_way_of(request);
+  return how ? run_short(request, *how, Patience::none) : std::nullopt;
 }
 
 }  // namespace engine

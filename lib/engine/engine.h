@@ -13,6 +13,7 @@
 #include "engine/plan.h"
 #include "engine/route_log.h"
 #include "engine/small_copies.h"
+#include "engine/small_io.h"
 #include "engine/small_lanes.h"
 #include "engine/team.h"
 #include "engine/transfer.h"
@@ -63,6 +64,9 @@ class Engine {
   std::unique_ptr<Lane> lease();
   Outcome run(const Request& request, const CancelToken& cancel);
   Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
+  /// A small read, if no disk has to be waited for: for threads that others need. Nothing if one has to, or if the request
+  /// goes another way; it is to be run() then, some of its bytes may have arrived.
+  std::optional<Outcome> run_at_once(const Request& request);
   /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
   /// Makes the streams of a device that requests will need. To be called before a stream of the program is made to wait
@@ -104,7 +108,7 @@ class Engine {
   };
   std::optional<Short> short_way_of(const Request& request) const;
   /// Nothing if the short way turns out not to be one; then nothing has happened.
-  std::optional<Outcome> run_short(const Request& request, const Short& how);
+  std::optional<Outcome> run_short(const Request& request, const Short& how, Patience patience);
   /// Null where the CPU cannot store to the device's memory.
   const gpu::LargeBar* large_bar(int device) const;
   static uint64_t readable_length(const Request& request);

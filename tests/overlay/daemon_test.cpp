@@ -265,42 +265,83 @@ TEST_F(Daemon, WorksWithoutPassthroughIoUringAndSocket) {
   EXPECT_EQ(memcmp(memory.data(), pattern(3 << 20).data(), 3 << 20), 0);
 }
 
+// Device memory of this process that the daemon's CPU cannot touch, registered by IPC handle.
+class ForeignMemory {
+ public:
+  ForeignMemory(const std::string& mount, size_t size)
+      : runtime_(*gpu::Runtime::load("software")), root_(open(mount.c_str(), O_RDONLY | O_DIRECTORY)) {
+    EXPECT_EQ(runtime_->hip().hipMalloc(&address_, size), hip::kSuccess);
+    hip::IpcMemHandle handle;
+    EXPECT_EQ(runtime_->hip().hipIpcGetMemHandle(&handle, address_), hip::kSuccess);
+    hipfile_fuse_register r{};
+    r.version = HIPFILE_FUSE_ABI_VERSION;
+    r.kind = HIPFILE_FUSE_BUFFER_HIP_IPC;
+    r.flags = HIPFILE_FUSE_REGISTER_PROCESS;
+    r.fd = -1;
+    r.length = size;
+    memcpy(r.ipc_handle, &handle, sizeof handle);
+    EXPECT_EQ(try_register(root_.get(), r), 0);
+    id_ = r.buffer_id;
+  }
+  ~ForeignMemory() { runtime_->hip().hipFree(address_); }
+  ForeignMemory(const ForeignMemory&) = delete;
+  ForeignMemory& operator=(const ForeignMemory&) = delete;
+  uint64_t id() const { return id_; }
+  std::vector<char> bytes(size_t offset, size_t length) const {
+    std::vector<char> back(length);
+    EXPECT_EQ(runtime_->hip().hipMemcpy(back.data(), static_cast<char*>(address_) + offset, length,
+                                        hip::kMemcpyDeviceToHost),
+              hip::kSuccess);
+    return back;
+  }
+
+ private:
+  const std::shared_ptr<const gpu::Runtime> runtime_;
+  const posix::Fd root_;
+  void* address_ = nullptr;
+  uint64_t id_ = 0;
+};
+
 TEST_F(Daemon, StagesDeviceMemoryThatTheCpuCannotTouch) {
   const auto bytes = pattern((5 << 20) + 333);
   make_file("a", bytes);
   setenv("HIP_SOFTWARE_STRICT", "1", 1);
   mount("routes=staged,pool=8,slot=2");
   unsetenv("HIP_SOFTWARE_STRICT");
-  auto runtime = *gpu::Runtime::load("software");
-  void* device = nullptr;
-  ASSERT_EQ(runtime->hip().hipMalloc(&device, 8 << 20), hip::kSuccess);
-  hipfile_fuse_register r{};
-  r.version = HIPFILE_FUSE_ABI_VERSION;
-  r.kind = HIPFILE_FUSE_BUFFER_HIP_IPC;
-  r.fd = -1;
-  r.length = 8 << 20;
-  hip::IpcMemHandle handle;
-  ASSERT_EQ(runtime->hip().hipIpcGetMemHandle(&handle, device), hip::kSuccess);
-  memcpy(r.ipc_handle, &handle, sizeof handle);
-  posix::Fd root(open(mount_.c_str(), O_RDONLY | O_DIRECTORY));
-  r.flags = HIPFILE_FUSE_REGISTER_PROCESS;
-  ASSERT_EQ(try_register(root.get(), r), 0);
+  ForeignMemory memory(mount_, 8 << 20);
   posix::Fd fd(open(mounted("a").c_str(), O_RDWR));
-  auto io = make_io(HIPFILE_FUSE_OP_READ, r.buffer_id, 17, 0, bytes.size());
+  auto io = make_io(HIPFILE_FUSE_OP_READ, memory.id(), 17, 0, bytes.size());
   ASSERT_EQ(try_io(fd.get(), io), 0);
   EXPECT_EQ(io.result, static_cast<int64_t>(bytes.size()));
   EXPECT_TRUE(io.route == HIPFILE_FUSE_ROUTE_STAGED || io.route == HIPFILE_FUSE_ROUTE_CACHED) << io.route;
-  std::vector<char> back(bytes.size());
-  ASSERT_EQ(runtime->hip().hipMemcpy(back.data(), static_cast<char*>(device) + 17, back.size(),
-                                     hip::kMemcpyDeviceToHost),
-            hip::kSuccess);
-  EXPECT_EQ(back, bytes);
+  EXPECT_EQ(memory.bytes(17, bytes.size()), bytes);
   // Tagged with tee: the caller's bytes come back out of device memory.
-  ASSERT_EQ(try_tag(fd.get(), make_tag(r.buffer_id, 0, 0, bytes.size(), HIPFILE_FUSE_TAG_TEE)), 0);
+  ASSERT_EQ(try_tag(fd.get(), make_tag(memory.id(), 0, 0, bytes.size(), HIPFILE_FUSE_TAG_TEE)), 0);
   std::vector<char> own(100000);
   EXPECT_EQ(pread(fd.get(), own.data(), own.size(), 1000), 100000);
   EXPECT_EQ(memcmp(own.data(), &bytes[1000], own.size()), 0);
-  runtime->hip().hipFree(device);
+}
+
+// Several calls of the driver at once, each with the device of the imported memory current.
+TEST_F(Daemon, PeerDmaReachesMemoryThatAnotherProcessOwns) {
+  const auto bytes = pattern(32 << 20);
+  make_file("a", bytes);
+  setenv("HIP_SOFTWARE_STRICT", "1", 1);
+  mount();
+  unsetenv("HIP_SOFTWARE_STRICT");
+  ForeignMemory memory(mount_, 32 << 20);
+  posix::Fd fd(open(mounted("a").c_str(), O_RDWR)), copy(open(mounted("b").c_str(), O_RDWR | O_CREAT, 0600));
+  auto io = make_io(HIPFILE_FUSE_OP_READ, memory.id(), 0, 0, bytes.size());
+  ASSERT_EQ(try_io(fd.get(), io), 0);
+  EXPECT_EQ(io.result, static_cast<int64_t>(bytes.size()));
+  EXPECT_EQ(io.route, HIPFILE_FUSE_ROUTE_PEER);
+  EXPECT_EQ(io.reason, HIPFILE_FUSE_REASON_NONE);
+  EXPECT_TRUE(memory.bytes(0, bytes.size()) == bytes);
+  io = make_io(HIPFILE_FUSE_OP_WRITE, memory.id(), 0, 0, bytes.size());
+  ASSERT_EQ(try_io(copy.get(), io), 0);
+  EXPECT_EQ(io.result, static_cast<int64_t>(bytes.size()));
+  EXPECT_EQ(io.route, HIPFILE_FUSE_ROUTE_PEER);
+  EXPECT_TRUE(file_bytes("b") == bytes);
 }
 
 TEST_F(Daemon, AStrangersWriteByIoctlTakesSetIdBitsAway) {

@@ -190,6 +190,29 @@ TEST_F(EnginePaths, MakesNoStreamInARequestOnceADeviceIsPrepared) {
   EXPECT_EQ(streams_made, prepared);
 }
 
+TEST_F(EnginePaths, ReadsAtOnceOnlyWhatWaitsForNoDisk) {
+  const auto bytes = pattern(kMiB + 100, 69);
+  fill_file(bytes);
+  engine::Config config;
+  config.routes = *engine::RouteSet::parse("staged,cached");
+  make(config);
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  auto at_once = [&](uint64_t offset, uint64_t length) {
+    return engine_->run_at_once({Direction::read, file.get(), memory, 0, offset, length});
+  };
+  drop_cache();
+  if (cached_pages(bytes.size()) != 0) GTEST_SKIP() << "the page cache could not be emptied here";
+  EXPECT_FALSE(at_once(4096, 5000));
+  std::vector<char> got(bytes.size());
+  ASSERT_EQ(pread(file_fd_, got.data(), got.size(), 0), static_cast<ssize_t>(got.size()));
+  auto outcome = at_once(kMiB - 4000, 5000);  // beyond the end
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->bytes, 4100u);
+  EXPECT_EQ(memcmp(contents(memory).data(), &bytes[kMiB - 4000], 4100), 0);
+  EXPECT_FALSE(at_once(0, kMiB));  // not small
+}
+
 TEST_F(EnginePaths, SaysWithoutCachestatWhatIsCached) {
   const auto bytes = pattern(2 * kMiB, 66);
   fill_file(bytes);

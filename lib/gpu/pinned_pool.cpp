@@ -24,12 +24,19 @@ PinnedPool::~PinnedPool() {
   for (const auto& memory : free_) runtime_->hip().hipHostFree(memory.data);
 }
 
+// Half of what the others leave: n sources that want all they can get have an n + 1st each.
+bool PinnedPool::has_its_share(dev_t source) const {
+  auto used = in_use_.find(source);
+  if (source == 0 || used == in_use_.end()) return false;
+  size_t of_others = 0;
+  for (const auto& [other, slots] : in_use_) of_others += other == source ? 0 : slots;
+  return used->second >= (most_slots_ - std::min(of_others, most_slots_)) / 2;
+}
+
 // Allocates without the lock, which takes a while; the place is taken before.
 tl::expected<PinnedSlot::Memory, hip::Error> PinnedPool::take(dev_t source,
                                                               std::unique_lock<std::mutex>& lock) {
-  auto used = in_use_.find(source);
-  if (source != 0 && used != in_use_.end() && used->second >= most_slots_ / 2)
-    return tl::unexpected(hip::kSuccess);
+  if (has_its_share(source)) return tl::unexpected(hip::kSuccess);
   if (!free_.empty()) {
     PinnedSlot::Memory memory = free_.back();
     free_.pop_back();
@@ -60,9 +67,13 @@ tl::expected<PinnedSlot, hip::Error> PinnedPool::acquire(dev_t source, const std
     if (memory) return PinnedSlot(this, *memory, source);
     if (made_ == 0) return tl::unexpected(memory.error());
     if (give_up && give_up()) return tl::unexpected(hip::kSuccess);
-    waiting_++;
+    const bool for_any =
+        !has_its_share(source);  // otherwise only its own slots help, and nobody makes way for it
+    waiting_ += for_any;
+    others_waiting_ += !for_any;
     returned_.wait_for(lock, kLook);
-    waiting_--;
+    waiting_ -= for_any;
+    others_waiting_ -= !for_any;
   }
 }
 
@@ -86,7 +97,7 @@ void PinnedPool::give_back(PinnedSlot::Memory memory, dev_t source) {
     std::lock_guard lock(mutex_);
     free_.push_back(memory);
     let_go(source);
-    waited_for = waiting_ > 0;
+    waited_for = waiting_ + others_waiting_ > 0;
   }
   if (waited_for) returned_.notify_all();
 }

@@ -52,7 +52,7 @@ class PinnedSlot {
 
 /// Thread-safe. A caller that holds no slot may wait for one; a caller that holds some must only try, so that
 /// requests never wait for each other in a circle. Slots are asked for in the name of a source of data (a file system):
-/// no source has more than half of them, so that a slow disk never holds what a fast one needs.
+/// no source has more than half of what the others leave, so that slow disks never hold what a fast one needs.
 /// 0 is nobody's name and has no such bound.
 class PinnedPool {
  public:
@@ -79,7 +79,9 @@ class PinnedPool {
   tl::expected<PinnedSlot::Memory, hip::Error> take(dev_t source, std::unique_lock<std::mutex>& lock);
   void give_back(PinnedSlot::Memory memory, dev_t source);
   void lose_one(dev_t source);
-  void let_go(dev_t source);  // with mutex_ held
+  // With mutex_ held.
+  void let_go(dev_t source);
+  bool has_its_share(dev_t source) const;
 
   const std::shared_ptr<const Runtime> runtime_;
   const size_t slot_bytes_;
@@ -89,8 +91,9 @@ class PinnedPool {
   std::vector<PinnedSlot::Memory> free_;
   std::map<dev_t, size_t> in_use_;  ///< slots by source
   unsigned next_index_ = 0;
-  size_t made_ = 0;  ///< without those abandoned
-  unsigned waiting_ = 0;
+  size_t made_ = 0;              ///< without those abandoned
+  unsigned waiting_ = 0;         ///< for any slot
+  unsigned others_waiting_ = 0;  ///< for one of their own source
 };
 
 }  // namespace gpu

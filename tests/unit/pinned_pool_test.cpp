@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -55,21 +56,46 @@ TEST(PinnedPool, MakesAnotherSlotForOneThatIsAbandoned) {
   EXPECT_EQ(pool.pinned_bytes(), 4096u);
 }
 
-TEST(PinnedPool, GivesNoSourceMoreThanHalf) {
-  constexpr dev_t kSlow = 7, kFast = 8;
-  gpu::PinnedPool pool(software(), 4096, 4 * 4096);
-  auto a = pool.try_acquire(kSlow), b = pool.try_acquire(kSlow);
-  EXPECT_TRUE(a && b);
-  EXPECT_FALSE(pool.try_acquire(kSlow));
-  auto refused = pool.acquire(kSlow, [] { return true; });
+// All that the source can get now.
+std::vector<gpu::PinnedSlot> all(gpu::PinnedPool& pool, dev_t source) {
+  std::vector<gpu::PinnedSlot> slots;
+  while (auto slot = pool.try_acquire(source)) slots.push_back(std::move(*slot));
+  return slots;
+}
+
+TEST(PinnedPool, GivesNoSourceMoreThanHalfOfWhatTheOthersLeave) {
+  gpu::PinnedPool pool(software(), 4096, 16 * 4096);
+  auto a = all(pool, 1);
+  EXPECT_EQ(a.size(), 8u);
+  auto refused = pool.acquire(1, [] { return true; });
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(), hip::kSuccess);
-  auto c = pool.try_acquire(kFast), d = pool.try_acquire(kFast);
-  EXPECT_TRUE(c && d);
-  c.reset();
-  EXPECT_FALSE(pool.try_acquire(kSlow));
-  a.reset();
-  EXPECT_TRUE(pool.try_acquire(kSlow));
+  auto b = all(pool, 2), c = all(pool, 3), d = all(pool, 4);
+  EXPECT_EQ(b.size(), 4u);
+  EXPECT_EQ(c.size(), 2u);
+  EXPECT_EQ(d.size(), 1u);
+  b.pop_back();
+  EXPECT_FALSE(pool.try_acquire(1));  // it has more than its share by now
+  a.clear();
+  EXPECT_EQ(all(pool, 2).size(), 3u);
+}
+
+// Who waits for a source that has stopped does not keep others from more than one slot.
+TEST(PinnedPool, OthersNeedNotMakeWayForASourceThatHasItsShare) {
+  gpu::PinnedPool pool(software(), 4096, 8 * 4096);
+  auto stopped = all(pool, 1);
+  std::atomic<bool> enough{false}, waits{false};
+  std::thread waiter([&] {
+    pool.acquire(1, [&] {
+      waits = true;
+      return enough.load();
+    });
+  });
+  while (!waits) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(all(pool, 2).size(), 2u);
+  enough = true;
+  waiter.join();
 }
 
 TEST(PinnedPool, LetsASourceThatWaitsHaveWhatItGaveBack) {

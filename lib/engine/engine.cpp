@@ -2,14 +2,11 @@
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/preallocation.h"
 #include "engine/small_reads.h"
@@ -161,6 +158,23 @@ void Engine::tell(const Request& r, const Outcome& outcome) {
                name(outcome.route), text(outcome.reason), verdict);
 }
 
+TransferContext Engine::context_of(const Request& r, Lane& lane, const CancelToken& cancel) {
+  return {lane,
+          lanes_,
+          team_,
+          callers_,
+          runtime_.get(),
+          pool_.get(),
+          *r.file,
+          r.memory.address + r.memory_offset,
+          r.memory.device,
+          r.memory.pages,
+          r.direction,
+          r.file_offset,
+          cancel,
+          config_.cache_use};
+}
+
 bool Engine::attempt(Progress& p, Lane& lane, const CancelToken& cancel) {
   Request& rest = p.rest;
   Outcome& outcome = p.outcome;
@@ -174,37 +188,16 @@ bool Engine::attempt(Progress& p, Lane& lane, const CancelToken& cancel) {
     return false;
   }
   outcome.hip_error = hip::kSuccess;
-  const TransferContext context{lane,
-                                lanes_,
-                                team_,
-                                callers_,
-                                runtime_.get(),
-                                pool_.get(),
-                                *rest.file,
-                                rest.memory.address + rest.memory_offset,
-                                rest.memory.device,
-                                rest.memory.pages,
-                                rest.direction,
-                                rest.file_offset,
-                                cancel,
-                                config_.cache_use};
-  const uint64_t before = outcome.bytes;
+  const TransferContext context = context_of(rest, lane, cancel);
   std::optional<Preallocation> space;
   if (rest.direction == Direction::write && plan.is_direct())
     space.emplace(*rest.file, rest.file_offset, rest.length);
-  const bool again = carry_out(plan, context, p);
-  if (space) space->finish(outcome.bytes - before);
-  return again;
-}
-
-bool Engine::carry_out(const Plan& plan, const TransferContext& context, Progress& p) {
-  Request& rest = p.rest;
-  Outcome& outcome = p.outcome;
   for (const Segment& segment : plan.segments) {
     p.used_windows |= is_window(context, segment);
     const SegmentResult done = carry_out(context, segment);
     learn(rest, segment, done);
     rest.advance(done.done);
+    if (space) space->wrote(done.done);
     outcome.bytes += done.done;
     outcome.error = done.error;
     outcome.route = done.last == Route::none ? segment.route : done.last;
@@ -353,63 +346,6 @@ void Engine::read_ahead(const storage::File& file, uint64_t offset, uint64_t len
   for (uint64_t at = offset, end = offset + length; at < end; at += kReadAheadStep)
     posix_fadvise(file.buffered(), static_cast<off_t>(at),
                   static_cast<off_t>(std::min(kReadAheadStep, end - at)), POSIX_FADV_WILLNEED);
-}
-
-namespace {
-
-// By system calls: the memory's owner may have shrunk it, which would turn a load into a bus error. write(2)
-// reads mappings that process_vm_readv cannot pin (PCI memory), and is allowed where that is not.
-int copy_pages(const char* from, char* out, size_t length) {
-  iovec to{out, length}, source{const_cast<char*>(from), length};
-  if (process_vm_readv(getpid(), &to, 1, &source, 1, 0) == static_cast<ssize_t>(length)) return 0;
-  posix::Fd between(memfd_create("hipfile-fetch", MFD_CLOEXEC));
-  if (!between) return errno;
-  for (size_t done = 0; done < length;) {
-    ssize_t n = pwrite(between.get(), from + done, length - done, static_cast<off_t>(done));
-    if (n <= 0) return n < 0 ? errno : EFAULT;
-    done += static_cast<size_t>(n);
-  }
-  for (size_t done = 0; done < length;) {
-    ssize_t n = pread(between.get(), out + done, length - done, static_cast<off_t>(done));
-    if (n <= 0) return n < 0 ? errno : EIO;
-    done += static_cast<size_t>(n);
-  }
-  return 0;
-}
-
-}  // namespace
-
-int Engine::fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length) {
-  if (memory.pages) {
-    int error = copy_pages(memory.address + offset, out, length);
-    if (error == 0 || !gpu::copies_to(memory.kind)) return error;
-  }
-  return fetch_from_device(memory, offset, out, length);
-}
-
-int Engine::fetch_from_device(const gpu::Memory& memory, uint64_t offset, char* out, size_t length) {
-  if (!runtime_) return ENODEV;
-  gpu::DeviceGuard guard(*runtime_, memory.device);
-  if (guard.status() != hip::kSuccess) return ENODEV;
-  auto slot = pool_->acquire();
-  if (!slot) return ENOMEM;
-  std::unique_ptr<Lane> lane = lanes_.borrow();
-  auto stream = lane->stream(memory.device);
-  hip::Error error = stream ? hip::kSuccess : stream.error();
-  for (size_t done = 0; done < length && error == hip::kSuccess;) {
-    size_t part = std::min(length - done, slot->size());
-    error = runtime_->hip().hipMemcpyAsync(slot->data(), memory.address + offset + done, part,
-                                           hip::kMemcpyDeviceToHost, (*stream)->handle());
-    hip::Error synchronized = runtime_->hip().hipStreamSynchronize((*stream)->handle());
-    if (synchronized != hip::kSuccess) {
-      slot->abandon();
-      return EIO;
-    }
-    if (error == hip::kSuccess) memcpy(out + done, slot->data(), part);
-    done += part;
-  }
-  lanes_.give_back(std::move(lane));
-  return error == hip::kSuccess ? 0 : EIO;
 }
 
 // With its queue, which is made with the rights of the thread that asks for the lane.

@@ -115,7 +115,7 @@ class Engine {
   struct Progress;
   /// Plans what is left and carries it out; true if another route may do what this one could not.
   bool attempt(Progress& progress, Lane& lane, const CancelToken& cancel);
-  bool carry_out(const Plan& plan, const TransferContext& context, Progress& progress);
+  TransferContext context_of(const Request& request, Lane& lane, const CancelToken& cancel);
   SegmentResult carry_out(const TransferContext& context, const Segment& segment);
   /// Logs the verdict on a request, once for all that fare like it.
   void tell(const Request& request, const Outcome& outcome);

@@ -38,9 +38,10 @@ Preallocation::Preallocation(const storage::File& file, uint64_t offset, uint64_
   done_ = fallocate(fd_, 0, static_cast<off_t>(begin), static_cast<off_t>(end_ - begin)) == 0;
 }
 
-void Preallocation::finish(uint64_t written) const {
-  if (!done_ || offset_ + written >= end_ || size_of(fd_) != end_) return;
-  if (ftruncate(fd_, static_cast<off_t>(std::max(old_size_, offset_ + written))) < 0)
+Preallocation::~Preallocation() {
+  const uint64_t last = offset_ + written_;
+  if (!done_ || last >= end_ || size_of(fd_) != end_) return;
+  if (ftruncate(fd_, static_cast<off_t>(std::max(old_size_, last))) < 0)
     spdlog::warn("a write of {} bytes was cut short and leaves zeros at the end of the file: {}",
                  end_ - offset_, strerror(errno));
 }

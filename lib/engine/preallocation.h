@@ -14,12 +14,15 @@ class Preallocation {
  public:
   Preallocation(const storage::File& file, uint64_t offset, uint64_t length);
   /// Lets the file end behind the last byte, if not all were written and nobody else has moved the end meanwhile.
-  void finish(uint64_t written) const;
+  ~Preallocation();
+  Preallocation(const Preallocation&) = delete;
+  Preallocation& operator=(const Preallocation&) = delete;
+  void wrote(uint64_t bytes) { written_ += bytes; }
 
  private:
   const int fd_;
   const uint64_t offset_, end_;
-  uint64_t old_size_ = 0;
+  uint64_t old_size_ = 0, written_ = 0;
   bool done_ = false;
 };
 

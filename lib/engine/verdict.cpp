@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/device_pages.h"
+#include "engine/layers.h"
 
 namespace engine {
 namespace {
@@ -61,52 +62,21 @@ class Search {
     return false;
   }
 
-  struct Judgement {
-    Reason reason;
-    bool certain;
-  };
-  static Judgement of_layer(const BlockDevice& device) {
+  // LVM's plain targets pass it on; of others the driver finds out by itself.
+  static LayerJudgement of_layer(const BlockDevice& device) {
     switch (device.kind) {
-      case BlockKind::nvme:
-        return {device.pci_address.empty() ? Reason::not_nvme : Reason::none, true};
-      case BlockKind::partition:
       case BlockKind::linear:
       case BlockKind::striped:
       case BlockKind::lvm_raid:
-        return {Reason::none, true};
+        return {};
       case BlockKind::thin:
       case BlockKind::snapshot:
       case BlockKind::cache:
       case BlockKind::device_mapper:
-        return {Reason::device_mapper, false};
-      case BlockKind::nvme_fabrics:
-        return {device.detail.starts_with("rdma") ? Reason::none : Reason::network_storage, true};
-      case BlockKind::network:
-        return {Reason::network_storage, true};
-      case BlockKind::nvme_multipath:
-      case BlockKind::dm_multipath:
-        return {Reason::multipath, true};
-      case BlockKind::crypt:
-        return {Reason::encrypted_volume, true};
-      case BlockKind::checked:
-        return {Reason::checked_volume, true};
-      case BlockKind::md:
-        return {Reason::software_raid, true};
-      case BlockKind::loop:
-        return {Reason::loop_device, true};
-      case BlockKind::memory:
-        return {Reason::memory_disk, true};
-      case BlockKind::virtio:
-      case BlockKind::scsi:
-      case BlockKind::ata:
-      case BlockKind::usb:
-      case BlockKind::mmc:
-      case BlockKind::persistent_memory:
-      case BlockKind::zfs_volume:
-      case BlockKind::other:
-        break;
+        return {reason_of(device), false};
+      default:
+        return {reason_of(device), true};
     }
-    return {Reason::not_nvme, true};
   }
 
   const Policy& policy_;

@@ -24,7 +24,7 @@ int report_files(const std::vector<std::string>& paths, const check::SystemCheck
   for (const auto& path : paths) {
     files.push_back(check::check_file(path, system));
     auto& file = files.back();
-    if (details) file.dmabuf = check::try_dmabuf(path, *engine::make_dmabuf_calls());
+    if (details) file.dmabuf = check::try_dmabuf(path, *check::make_dmabuf_calls());
     all = all && file.ok();
     if (!file.problem.empty()) fprintf(stderr, "ais-check: %s: %s\n", path.c_str(), file.problem.c_str());
     if (!quiet && !as_json && file.problem.empty())
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   if (system.has_virtual_function())
     fprintf(stderr, "ais-check: a GPU is an SR-IOV virtual function; AIS does not work with these\n");
   if (!paths.empty()) return report_files(paths, system, quiet, as_json, details);
-  if (details) system.dmabuf = engine::probe_dmabuf(*engine::make_dmabuf_calls());
+  if (details) system.dmabuf = check::probe_dmabuf(*check::make_dmabuf_calls());
   if (!quiet)
     printf("%s", as_json ? check::json_report(system, release()).c_str()
                          : check::text_report(system, release(), verbose).c_str());

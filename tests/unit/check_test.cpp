@@ -107,14 +107,14 @@ TEST_F(Check, PrintsTheTableAndTheSummaryOfRocmsTool) {
 TEST_F(Check, SaysWhatIoUringCanDoIfItWasTried) {
   SystemCheck s = system();
   EXPECT_EQ(check::text_report(s, "Linux 7.3", true).find("dma-buf"), std::string::npos);
-  s.dmabuf = engine::DmabufAnswer{engine::DmabufStep::api, EINVAL, false};
+  s.dmabuf = check::DmabufAnswer{check::DmabufStep::api, EINVAL, false};
   EXPECT_NE(check::text_report(s, "Linux 7.3", true)
                 .find("\nio_uring with registered dma-bufs: not available: this kernel does not have it"),
             std::string::npos);
   EXPECT_EQ(check::text_report(s, "Linux 7.3", false).find("dma-buf"), std::string::npos);
   auto json = nlohmann::json::parse(check::json_report(s, "Linux 7.3"));
   EXPECT_EQ(json["io_uring_dmabuf"]["available"], false);
-  s.dmabuf = engine::DmabufAnswer{};
+  s.dmabuf = check::DmabufAnswer{};
   json = nlohmann::json::parse(check::json_report(s, "Linux 7.4"));
   EXPECT_EQ(json["io_uring_dmabuf"]["available"], true);
   EXPECT_EQ(json["io_uring_dmabuf"]["tested"], false);

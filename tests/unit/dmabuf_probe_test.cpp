@@ -1,5 +1,5 @@
 // What is said about io_uring's registered dma-bufs, by kernels that have them and kernels that do not.
-#include "engine/dmabuf_probe.h"
+#include "dmabuf_probe.h"
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@
 
 namespace {
 
-using engine::DmabufStep;
+using check::DmabufStep;
 
 constexpr int kFile = 7;
 
-class FakeKernel : public engine::DmabufCalls {
+class FakeKernel : public check::DmabufCalls {
  public:
   std::map<DmabufStep, int> errors;
   int busy = 0;  // reads that are to be issued again
@@ -53,7 +53,7 @@ class FakeKernel : public engine::DmabufCalls {
 
 TEST(DmabufProbe, AKernelThatHasItIsNotTrustedWithoutASelfTest) {
   FakeKernel kernel;
-  const auto answer = engine::probe_dmabuf(kernel);
+  const auto answer = check::probe_dmabuf(kernel);
   EXPECT_FALSE(answer.failed);
   EXPECT_FALSE(answer.tested);
   EXPECT_EQ(answer.text(), "the kernel has it; untested, no route uses it");
@@ -62,7 +62,7 @@ TEST(DmabufProbe, AKernelThatHasItIsNotTrustedWithoutASelfTest) {
 TEST(DmabufProbe, AnOlderKernelRefusesTheForm) {
   FakeKernel kernel;
   kernel.errors[DmabufStep::api] = EINVAL;
-  for (const auto& answer : {engine::probe_dmabuf(kernel), engine::test_dmabuf(kernel, kFile)}) {
+  for (const auto& answer : {check::probe_dmabuf(kernel), check::test_dmabuf(kernel, kFile)}) {
     EXPECT_EQ(answer.failed, DmabufStep::api);
     EXPECT_EQ(answer.text(),
               "not available: this kernel does not have it (merged for Linux 7.4): Invalid argument");
@@ -72,7 +72,7 @@ TEST(DmabufProbe, AnOlderKernelRefusesTheForm) {
 TEST(DmabufProbe, TheSelfTestComparesBytes) {
   FakeKernel kernel;
   kernel.busy = 3;
-  const auto answer = engine::test_dmabuf(kernel, kFile);
+  const auto answer = check::test_dmabuf(kernel, kFile);
   EXPECT_FALSE(answer.failed);
   EXPECT_TRUE(answer.tested);
   EXPECT_EQ(kernel.registered, kFile);
@@ -81,9 +81,9 @@ TEST(DmabufProbe, TheSelfTestComparesBytes) {
 TEST(DmabufProbe, AFileOfZerosProvesSomething) {
   FakeKernel kernel;
   kernel.file.assign(kernel.file.size(), 0);
-  EXPECT_TRUE(engine::test_dmabuf(kernel, kFile).tested);
+  EXPECT_TRUE(check::test_dmabuf(kernel, kFile).tested);
   kernel.loses_bytes = true;
-  EXPECT_EQ(engine::test_dmabuf(kernel, kFile).failed, DmabufStep::compare);
+  EXPECT_EQ(check::test_dmabuf(kernel, kFile).failed, DmabufStep::compare);
 }
 
 TEST(DmabufProbe, EveryStepThatFailsIsNamed) {
@@ -91,7 +91,7 @@ TEST(DmabufProbe, EveryStepThatFailsIsNamed) {
        {DmabufStep::ring, DmabufStep::memory, DmabufStep::file, DmabufStep::registration, DmabufStep::read}) {
     FakeKernel kernel;
     kernel.errors[step] = ENOTTY;
-    const auto answer = engine::test_dmabuf(kernel, kFile);
+    const auto answer = check::test_dmabuf(kernel, kFile);
     EXPECT_EQ(answer.failed, step);
     EXPECT_EQ(answer.error, ENOTTY);
     EXPECT_FALSE(answer.tested);
@@ -102,17 +102,17 @@ TEST(DmabufProbe, EveryStepThatFailsIsNamed) {
 TEST(DmabufProbe, AFileThatIsTooShortCannotBeTested) {
   FakeKernel kernel;
   kernel.file.resize(100);
-  EXPECT_EQ(engine::test_dmabuf(kernel, kFile).failed, DmabufStep::file);
+  EXPECT_EQ(check::test_dmabuf(kernel, kFile).failed, DmabufStep::file);
 }
 
 TEST(DmabufProbe, AReadThatNeverEndsInAnythingButTryAgainIsGivenUp) {
   FakeKernel kernel;
   kernel.errors[DmabufStep::read] = EAGAIN;
-  EXPECT_EQ(engine::test_dmabuf(kernel, kFile).failed, DmabufStep::read);
+  EXPECT_EQ(check::test_dmabuf(kernel, kFile).failed, DmabufStep::read);
 }
 
 TEST(DmabufProbe, ThisKernelGivesAnAnswer) {
-  const auto answer = engine::probe_dmabuf(*engine::make_dmabuf_calls());
+  const auto answer = check::probe_dmabuf(*check::make_dmabuf_calls());
   EXPECT_FALSE(answer.tested);
   if (answer.failed) {
     EXPECT_TRUE(answer.failed == DmabufStep::ring || answer.failed == DmabufStep::api) << answer.text();

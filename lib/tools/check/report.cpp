@@ -75,11 +75,11 @@ json to_json(const engine::Verdict& verdict) {
           {"gpu", verdict.device}};
 }
 
-json to_json(const engine::DmabufAnswer& answer) {
+json to_json(const DmabufAnswer& answer) {
   return {{"available", !answer.failed}, {"tested", answer.tested}, {"text", answer.text()}};
 }
 
-std::string dmabuf_line(const std::optional<engine::DmabufAnswer>& answer) {
+std::string dmabuf_line(const std::optional<DmabufAnswer>& answer) {
   return answer ? "io_uring with registered dma-bufs: " + answer->text() + "\n" : "";
 }
 

@@ -243,11 +243,11 @@ FileCheck check_file(const std::string& path, const SystemCheck& system) {
   return check;
 }
 
-std::optional<engine::DmabufAnswer> try_dmabuf(const std::string& path, engine::DmabufCalls& calls) {
+std::optional<DmabufAnswer> try_dmabuf(const std::string& path, DmabufCalls& calls) {
   struct stat st;
   if (stat(path.c_str(), &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))) return std::nullopt;
   posix::Fd file(open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-  return file ? std::optional(engine::test_dmabuf(calls, file.get())) : std::nullopt;
+  return file ? std::optional(test_dmabuf(calls, file.get())) : std::nullopt;
 }
 
 }  // namespace check

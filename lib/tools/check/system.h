@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/dmabuf_probe.h"
+#include "dmabuf_probe.h"
 #include "engine/verdict.h"
 #include "gpu/device_facts.h"
 #include "hip_libraries.h"
@@ -30,8 +30,8 @@ struct SystemCheck {
   gpu::KernelFacts kernel;
   std::vector<HipLibrary> libraries;
   std::vector<gpu::DeviceFacts> gpus;
-  std::vector<VolumeCheck> volumes;            ///< those that lie on block devices, each once
-  std::optional<engine::DmabufAnswer> dmabuf;  ///< if it was tried
+  std::vector<VolumeCheck> volumes;    ///< those that lie on block devices, each once
+  std::optional<DmabufAnswer> dmabuf;  ///< if it was tried
 
   bool kernel_ok() const { return kernel.p2pdma == true; }
   bool runtime_ok() const;
@@ -52,7 +52,7 @@ struct FileCheck {
   std::string told_by_mount;  ///< what a hipfile-fuse mount says, where the file behind is out of reach
   std::vector<engine::Verdict> verdicts;  ///< one for each GPU; one without if there is none
   std::optional<storage::ExtentFacts> extents;
-  std::optional<engine::DmabufAnswer> dmabuf;  ///< if it was tried
+  std::optional<DmabufAnswer> dmabuf;  ///< if it was tried
 
   /// Whether peer-to-peer DMA would be used for at least one GPU.
   bool ok() const;
@@ -61,6 +61,6 @@ struct FileCheck {
 /// For a file, or a directory in the place of a file in it. On a hipfile-fuse mount, the file behind it is judged.
 FileCheck check_file(const std::string& path, const SystemCheck& system);
 /// io_uring's registered dma-bufs with this file, or block device; nothing where it cannot be opened with O_DIRECT.
-std::optional<engine::DmabufAnswer> try_dmabuf(const std::string& path, engine::DmabufCalls& calls);
+std::optional<DmabufAnswer> try_dmabuf(const std::string& path, DmabufCalls& calls);
 
 }  // namespace check

@@ -1,11 +1,11 @@
-#include "engine/dmabuf_probe.h"
+#include "dmabuf_probe.h"
 
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <vector>
 
-namespace engine {
+namespace check {
 namespace {
 
 constexpr size_t kBytes = 64 * 1024;
@@ -76,4 +76,4 @@ DmabufAnswer test_dmabuf(DmabufCalls& calls, int file) {
   return answer;
 }
 
-}  // namespace engine
+}  // namespace check

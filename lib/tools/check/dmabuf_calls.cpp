@@ -7,11 +7,11 @@
 
 #include <cerrno>
 
-#include "engine/dmabuf_probe.h"
+#include "dmabuf_probe.h"
 #include "posix/fd.h"
 #include "posix/mapping.h"
 
-namespace engine {
+namespace check {
 namespace {
 
 constexpr uint32_t kUpdateExtended = 1u << 1;                   // IORING_RSRC_UPDATE_EXTENDED
@@ -110,4 +110,4 @@ class SystemCalls : public DmabufCalls {
 
 std::unique_ptr<DmabufCalls> make_dmabuf_calls() { return std::make_unique<SystemCalls>(); }
 
-}  // namespace engine
+}  // namespace check

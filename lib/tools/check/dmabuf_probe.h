@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace engine {
+namespace check {
 
 /// What is tried, in this order.
 enum class DmabufStep {
@@ -54,4 +54,4 @@ DmabufAnswer probe_dmabuf(DmabufCalls& calls);
 /// The self-test: with `file`, open for reading with O_DIRECT, whose bytes do not change meanwhile.
 DmabufAnswer test_dmabuf(DmabufCalls& calls, int file);
 
-}  // namespace engine
+}  // namespace check

@@ -36,13 +36,19 @@ Breakers::Key Breakers::file_system(Key key) {
   return key;
 }
 
-bool Breakers::open(Way way, const storage::FileId& file, const gpu::Memory& memory,
-                    Clock::time_point now) const {
-  const Key of_file = key(way, file, memory);
-  std::lock_guard lock(mutex_);
+bool Breakers::is_open(const Key& of_file, Clock::time_point now) const {
   for (const Key& k : {of_file, file_system(of_file)})
     if (auto it = breakers_.find(k); it != breakers_.end() && now < it->second.until) return true;
   return false;
+}
+
+Breakers::Open Breakers::open(const storage::FileId& file, const gpu::Memory& memory,
+                              std::optional<Clock::time_point> at) const {
+  if (!any()) return {};
+  const Clock::time_point now = at.value_or(Clock::now());
+  std::shared_lock lock(mutex_);
+  auto is = [&](Way way) { return is_open(key(way, file, memory), now); };
+  return {is(Way::peer), is(Way::pages), is(Way::direct)};
 }
 
 bool Breakers::trip(Breaker& breaker, unsigned tolerated, Clock::time_point now) const {

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <mutex>
+#include <optional>
+#include <shared_mutex>
 
 #include "gpu/memory.h"
 #include "storage/file.h"
@@ -33,14 +34,18 @@ class Breakers {
   using Clock = std::chrono::steady_clock;
   explicit Breakers(BreakerPatience patience = {}) : patience_(patience) {}
 
-  /// Whether to leave it alone now.
-  bool open(Way way, const storage::FileId& file, const gpu::Memory& memory,
-            Clock::time_point now = Clock::now()) const;
+  /// What to leave alone now.
+  struct Open {
+    bool peer = false, pages = false, direct = false;
+  };
+  /// Costs nothing while nothing has failed of late, and readers do not wait for each other.
+  Open open(const storage::FileId& file, const gpu::Memory& memory,
+            std::optional<Clock::time_point> now = std::nullopt) const;
   /// `lasting`: the error is about the file and the memory, so that the next try would fail, too.
   void failed(Way way, const storage::FileId& file, const gpu::Memory& memory, int error, bool lasting,
               Clock::time_point now = Clock::now());
   void worked(Way way, const storage::FileId& file, const gpu::Memory& memory);
-  /// False: nothing has failed of late, and nobody needs to ask.
+  /// False: nothing has failed of late.
   bool any() const { return any_.load(std::memory_order_acquire); }
 
  private:
@@ -58,12 +63,14 @@ class Breakers {
   };
   static Key key(Way way, const storage::FileId& file, const gpu::Memory& memory);
   static Key file_system(Key key);
-  // With mutex_ held. Another failure; true if that opens it.
+  // With mutex_ held.
+  bool is_open(const Key& of_file, Clock::time_point now) const;
+  // Another failure; true if that opens it.
   bool trip(Breaker& breaker, unsigned tolerated, Clock::time_point now) const;
 
   const BreakerPatience patience_;
   std::atomic<bool> any_{false};
-  mutable std::mutex mutex_;
+  mutable std::shared_mutex mutex_;
   std::map<Key, Breaker> breakers_;
 };
 

@@ -84,11 +84,10 @@ Situation Engine::standing(const storage::FileFacts& file, const gpu::Memory& me
   s.stores = large_bar(memory.device) != nullptr;
   s.allowed = config_.routes;
   if (!runtime_) s.allowed.remove(Route::staged);
-  if (breakers_.any()) {
-    s.peer_failed_before = breakers_.open(Way::peer, file.id, memory);
-    s.pages_failed_before = breakers_.open(Way::pages, file.id, memory);
-    s.direct_failed_before = breakers_.open(Way::direct, file.id, memory);
-  }
+  const Breakers::Open open = breakers_.open(file.id, memory);
+  s.peer_failed_before = open.peer;
+  s.pages_failed_before = open.pages;
+  s.direct_failed_before = open.direct;
   return s;
 }
 

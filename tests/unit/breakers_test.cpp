@@ -19,7 +19,8 @@ storage::FileId file(ino_t inode, dev_t device = 1) { return {device, inode, 0};
 class Breaker : public testing::Test {
  protected:
   bool open(Way way, const storage::FileId& id, const gpu::Memory& memory = kGpu0) const {
-    return breakers_.open(way, id, memory, now_);
+    const Breakers::Open now = breakers_.open(id, memory, now_);
+    return way == Way::peer ? now.peer : way == Way::pages ? now.pages : now.direct;
   }
   void fail(Way way, const storage::FileId& id, const gpu::Memory& memory = kGpu0, bool lasting = true) {
     breakers_.failed(way, id, memory, EREMOTEIO, lasting, now_);

@@ -27,6 +27,11 @@ class EnginePaths : public Engine {
         std::make_shared<gpu::Runtime>(table, runtime()->kind(), "fake", runtime()->version(), false),
         config);
   }
+  gpu::Memory vram(uint64_t size) {
+    gpu::Memory memory = device(size);
+    memory.pages = false;
+    return memory;
+  }
   // Every second MiB of the file is in the page cache.
   void half_cached(uint64_t size) {
     drop_cache();
@@ -165,8 +170,7 @@ TEST_F(EnginePaths, OtherThreadsHelpToCopyWhatIsInThePageCache) {
   table.hipMemcpyAsync = copy_in_company;
   make_with_three_threads(table);
   auto file = open_file(O_RDONLY);
-  gpu::Memory memory = device(bytes.size());
-  memory.pages = false;
+  gpu::Memory memory = vram(bytes.size());
   copying_threads.clear();
   EXPECT_EQ(run(Direction::read, *file, memory, 0, 0, bytes.size()).bytes, bytes.size());
   EXPECT_EQ(contents(memory), bytes);
@@ -180,8 +184,7 @@ TEST_F(EnginePaths, MakesNoStreamInARequestOnceADeviceIsPrepared) {
   table.hipStreamCreateWithFlags = counting_stream;
   make_with_three_threads(table);
   auto file = open_file(O_RDONLY);
-  gpu::Memory memory = device(bytes.size());
-  memory.pages = false;
+  gpu::Memory memory = vram(bytes.size());
   engine_->prepare(memory.device);
   const int prepared = streams_made;
   EXPECT_GE(prepared, 4);

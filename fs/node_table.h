@@ -72,8 +72,7 @@ class NodeTable {
   std::shared_ptr<Node> root() const { return root_; }
   /// The node of an inode that the kernel knows, or null.
   std::shared_ptr<Node> find_inode(dev_t device, ino_t inode) const;
-  /// The node for what `path` has open, with one more lookup counted; The node need not keep
-  /// `path`.
+  /// The node for what `path` has open, with one more lookup counted. It need not keep `path`.
   std::shared_ptr<Node> look_up(const PathFd& path, const struct stat& st);
   /// The file of a node. ESTALE: it has gone, not through the mount.
   posix::Result<PathFd> open(Node& node) const;

@@ -68,6 +68,13 @@ engine::Request request_of(const storage::File& file, const GpuIo& io) {
   return {io.direction, &file, io.buffer->memory(), io.buffer_offset, io.file_offset, io.length};
 }
 
+std::vector<engine::Request> requests_of(const storage::File& file, std::span<const GpuIo> reads) {
+  std::vector<engine::Request> requests;
+  requests.reserve(reads.size());
+  for (const GpuIo& io : reads) requests.push_back(request_of(file, io));
+  return requests;
+}
+
 }  // namespace
 
 engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
@@ -113,11 +120,18 @@ std::vector<engine::Outcome> carry_out_reads(Filesystem& fs, OpenFile& file, std
     spdlog::warn("inode {}: {}", file.node->inode, opened.error().text());
     return std::vector<engine::Outcome>(reads.size(), failed);
   }
-  std::vector<engine::Request> requests;
-  requests.reserve(reads.size());
-  for (const GpuIo& io : reads) requests.push_back(request_of(**opened, io));
-  auto outcomes = fs.engine().run_all(requests, cancel);
+  auto outcomes = fs.engine().run_all(requests_of(**opened, reads), cancel);
   for (size_t i = 0; i < reads.size(); i++) log_failure(fs, file, reads[i], outcomes[i]);
+  return outcomes;
+}
+
+std::vector<std::optional<engine::Outcome>> carry_out_reads_at_once(Filesystem& fs, OpenFile& file,
+                                                                    std::span<const GpuIo> reads) {
+  auto opened = engine_file(fs, file);
+  if (!opened) return std::vector<std::optional<engine::Outcome>>(reads.size());
+  auto outcomes = fs.engine().run_all_at_once(requests_of(**opened, reads));
+  for (size_t i = 0; i < reads.size(); i++)
+    if (outcomes[i]) log_failure(fs, file, reads[i], *outcomes[i]);
   return outcomes;
 }
 

@@ -28,6 +28,10 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io, const
 std::vector<engine::Outcome> carry_out_reads(Filesystem& fs, OpenFile& file, std::span<const GpuIo> reads,
                                              const engine::CancelToken& cancel);
 
+/// Those of them that carry_out_at_once() would carry out, in one go; nothing for the others.
+std::vector<std::optional<engine::Outcome>> carry_out_reads_at_once(Filesystem& fs, OpenFile& file,
+                                                                    std::span<const GpuIo> reads);
+
 /// Carries one request out; what is thrown becomes an error of the request.
 engine::Outcome carry_out_safely(Filesystem& fs, OpenFile& file, const GpuIo& io,
                                  const engine::CancelToken& cancel);

@@ -283,6 +283,10 @@ class Batch {
 
   static void start(const std::shared_ptr<Batch>& batch) {
     auto parts = batch->check();
+    if (is_small(parts)) {
+      for (auto& part : parts) batch->run_at_once(part);
+      std::erase_if(parts, [](const Part& part) { return part.ios.empty(); });
+    }
     const dev_t source = batch->call_.file()->node->device;
     batch->open_parts_ = parts.size() + 1;
     for (auto& part : parts) {
@@ -324,6 +328,28 @@ class Batch {
       parts.back().ios.push_back(std::move(io));
     }
     return parts;
+  }
+
+  static bool is_small(const std::vector<Part>& parts) {
+    uint64_t bytes = 0;
+    for (const Part& part : parts)
+      for (const GpuIo& io : part.ios) bytes += io.length;
+    return bytes <= engine::kAtOnce;
+  }
+
+  /// What waits for no disk; the rest stays in the part.
+  void run_at_once(Part& part) {
+    auto outcomes = carry_out_reads_at_once(call_.fs, *call_.file(), part.ios);
+    Part left;
+    for (size_t i = 0; i < outcomes.size(); i++) {
+      if (outcomes[i]) {
+        put_outcome(entries_[part.indices[i]], *outcomes[i]);
+      } else {
+        left.indices.push_back(part.indices[i]);
+        left.ios.push_back(std::move(part.ios[i]));
+      }
+    }
+    part = std::move(left);
   }
 
   void run(Part& part) {

@@ -64,7 +64,8 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
     operation->deadline = deadline;
     operations.push_back(std::move(operation));
   }
-  auto jobs = jobs_of(operations);  // before somebody else may end an operation
+  const bool small = is_small(operations);
+  auto jobs = small ? std::vector<Job>() : jobs_of(operations);  // before somebody else may end an operation
   {
     std::lock_guard lock(mutex_);
     if (outstanding_.size() + ended_.size() + count > capacity_) return failure(hipFileBatchFull);
@@ -72,6 +73,8 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
     for (const auto& operation : operations) add(operation);
   }
   driver_.stats().page().batch_enqueued.ok += count;
+  if (small) jobs = run_at_once(operations);
+  if (jobs.empty()) return success();
   auto executor = driver_.executor();
   for (auto& [source, part] : jobs) {
     auto token = std::make_shared<engine::CancelToken>();
@@ -82,29 +85,70 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
   return success();
 }
 
-// Operations of a part that follow each other in file and buffer are carried out as one.
-void BatchContext::run_part(const Part& part, const engine::CancelToken& token) {
-  std::vector<Part> runs;
-  std::vector<Transfer> transfers;
-  for (const auto& operation : part) {
-    if (!start(*operation)) continue;  // cancelled or out of time: from here on nobody else ends it
-    if (!runs.empty() && follows(runs.back().back()->transfer, operation->transfer)) {
-      transfers.back().size += operation->transfer.size;
-      runs.back().push_back(operation);
-    } else {
-      transfers.push_back(operation->transfer);
-      runs.push_back({operation});
-    }
+bool BatchContext::is_small(const Part& part) {
+  uint64_t bytes = 0;
+  for (const auto& operation : part) bytes += operation->transfer.size;
+  return bytes <= engine::kAtOnce;
+}
+
+// What waits for no disk is done when it is submitted, as by io_uring: to wake a thread and to be woken takes longer.
+// Returns what is left to do.
+std::vector<BatchContext::Job> BatchContext::run_at_once(const Part& operations) {
+  Runs runs = start_all(operations, engine::kSmall);
+  std::vector<std::optional<engine::Outcome>> outcomes(runs.transfers.size());
+  try {
+    outcomes = driver_.run_all_at_once(runs.transfers);
+  } catch (const std::bad_alloc&) {
   }
+  runs.transfers.clear();  // whoever sees the events may deregister buffers and files at once
+  Part left;
+  for (size_t i = 0; i < outcomes.size(); i++) {
+    const Part& run = runs.operations[i];
+    if (outcomes[i])
+      end_run(run, *outcomes[i]);
+    else
+      left.insert(left.end(), run.begin(), run.end());
+  }
+  auto jobs = jobs_of(left);
+  put_off(left);
+  return jobs;
+}
+
+void BatchContext::run_part(const Part& part, const engine::CancelToken& token) {
+  Runs runs = start_all(part, UINT64_MAX);
   std::vector<engine::Outcome> outcomes;
   try {
-    outcomes = driver_.run_all(transfers, token);
+    outcomes = driver_.run_all(runs.transfers, token);
   } catch (...) {  // the operations fail with an internal error
   }
-  transfers.clear();        // whoever sees the events may deregister buffers and files at once
+  runs.transfers.clear();   // as above
   engine::Outcome not_run;  // as where no route is left
   not_run.error = EOPNOTSUPP;
-  for (size_t i = 0; i < runs.size(); i++) end_run(runs[i], i < outcomes.size() ? outcomes[i] : not_run);
+  for (size_t i = 0; i < runs.operations.size(); i++)
+    end_run(runs.operations[i], i < outcomes.size() ? outcomes[i] : not_run);
+}
+
+// Those that were not cancelled and have time left: from here on nobody else ends them.
+BatchContext::Runs BatchContext::start_all(const Part& part, uint64_t longest) {
+  Runs runs;
+  for (const auto& operation : part) {
+    if (!start(*operation)) continue;
+    const Transfer& transfer = operation->transfer;
+    if (!runs.operations.empty() && follows(runs.operations.back().back()->transfer, transfer) &&
+        runs.transfers.back().size + transfer.size <= longest) {
+      runs.transfers.back().size += transfer.size;
+      runs.operations.back().push_back(operation);
+    } else {
+      runs.transfers.push_back(transfer);
+      runs.operations.push_back({operation});
+    }
+  }
+  return runs;
+}
+
+void BatchContext::put_off(const Part& operations) {
+  std::lock_guard lock(mutex_);
+  for (const auto& operation : operations) operation->state = State::waiting;
 }
 
 bool BatchContext::start(Operation& operation) {

@@ -46,10 +46,19 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
   using Job = std::pair<engine::Executor::Source, Part>;
 
   tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p) const;
+  /// Operations that follow each other in file and buffer are carried out as one.
+  struct Runs {
+    std::vector<Part> operations;
+    std::vector<Transfer> transfers;
+  };
+  static bool is_small(const Part& part);
   static std::vector<Job> jobs_of(const Part& operations);
+  std::vector<Job> run_at_once(const Part& operations);
   void run_part(const Part& part, const engine::CancelToken& token);
+  Runs start_all(const Part& part, uint64_t longest);
   void end_run(const Part& run, const engine::Outcome& outcome);
   bool start(Operation& operation);
+  void put_off(const Part& operations);
   // With mutex_ held.
   void add(std::shared_ptr<Operation> operation);
   void end(Operation& operation, hipFileStatus_t status, ssize_t result);

@@ -307,14 +307,28 @@ engine::Outcome Driver::run(const Transfer& t, const engine::CancelToken& cancel
   return outcome;
 }
 
+std::vector<engine::Request> Driver::requests_of(const std::vector<Transfer>& transfers) {
+  std::vector<engine::Request> requests;
+  requests.reserve(transfers.size());
+  for (const auto& t : transfers) requests.push_back(request_of(t));
+  return requests;
+}
+
 std::vector<engine::Outcome> Driver::run_all(const std::vector<Transfer>& transfers,
                                              const engine::CancelToken& cancel) {
   const auto started = std::chrono::steady_clock::now();
-  std::vector<engine::Request> requests;
-  for (const auto& t : transfers) requests.push_back(request_of(t));
-  auto outcomes = engine()->run_all(requests, cancel);
+  auto outcomes = engine()->run_all(requests_of(transfers), cancel);
   const uint64_t each = microseconds_since(started) / std::max<size_t>(transfers.size(), 1);
   for (size_t i = 0; i < transfers.size(); i++) count(transfers[i], outcomes[i], each);
+  return outcomes;
+}
+
+std::vector<std::optional<engine::Outcome>> Driver::run_all_at_once(const std::vector<Transfer>& transfers) {
+  const auto started = std::chrono::steady_clock::now();
+  auto outcomes = engine()->run_all_at_once(requests_of(transfers));
+  const uint64_t each = microseconds_since(started) / std::max<size_t>(transfers.size(), 1);
+  for (size_t i = 0; i < transfers.size(); i++)
+    if (outcomes[i]) count(transfers[i], *outcomes[i], each);
   return outcomes;
 }
 

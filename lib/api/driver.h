@@ -118,6 +118,8 @@ class Driver {
   /// Several transfers on the calling thread; small reads share one submission. All are counted.
   std::vector<engine::Outcome> run_all(const std::vector<Transfer>& transfers,
                                        const engine::CancelToken& cancel);
+  /// Those of them that are small reads and wait for no disk; nothing for the others, which are not counted.
+  std::vector<std::optional<engine::Outcome>> run_all_at_once(const std::vector<Transfer>& transfers);
 
   /// The HIP runtime, chosen at first use; null if there is none.
   std::shared_ptr<const gpu::Runtime> runtime();
@@ -141,6 +143,7 @@ class Driver {
   void apply_settings();
   engine::RouteSet routes_of(int fd) const;
   static engine::Request request_of(const Transfer& transfer);
+  static std::vector<engine::Request> requests_of(const std::vector<Transfer>& transfers);
   void count(const Transfer& transfer, const engine::Outcome& outcome, uint64_t microseconds);
 
   std::atomic<int64_t> count_{0};

@@ -282,47 +282,64 @@ std::optional<Outcome> Engine::run_short(const Request& r, const Short& how, Pat
   return outcome;
 }
 
-std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const CancelToken& cancel) {
-  std::vector<Outcome> outcomes(requests.size());
-  std::map<std::pair<bool, int>, std::vector<size_t>> small;  // by what reads have to share
-  std::vector<size_t> one_by_one;
+std::vector<std::optional<Outcome>> Engine::run_short(const std::vector<Request>& requests,
+                                                      Patience patience) {
+  std::vector<std::optional<Outcome>> outcomes(requests.size());
+  struct Read {
+    size_t index;
+    Short how;
+  };
+  std::map<std::pair<bool, int>, std::vector<Read>> groups;  // by what reads have to share
   for (size_t i = 0; i < requests.size(); i++) {
     const auto how = short_way_of(requests[i]);
-    if (how && how->way != ShortWay::store) {  // stores have nothing to share
-      outcomes[i].reason = how->reason;
-      small[{requests[i].memory.pages, requests[i].memory.device}].push_back(i);
-    } else {
-      one_by_one.push_back(i);
-    }
+    if (!how) continue;
+    if (how->way == ShortWay::store)  // stores have nothing to share
+      outcomes[i] = run_short(requests[i], *how, patience);
+    else
+      groups[{requests[i].memory.pages, requests[i].memory.device}].push_back({i, *how});
   }
-  for (auto& [key, indices] : small) {
-    auto [pages, device] = key;
-    if (indices.size() == 1 || cancel.reason()) {
-      one_by_one.insert(one_by_one.end(), indices.begin(), indices.end());
+  for (auto& [key, group] : groups) {
+    const auto [pages, device] = key;
+    if (group.size() == 1) {
+      const auto& [index, how] = group[0];
+      outcomes[index] = run_short(requests[index], how, patience);
       continue;
     }
     std::vector<SmallRead> reads;
-    for (size_t i : indices) {
-      const Request& r = requests[i];
+    reads.reserve(group.size());
+    for (const Read& read : group) {
+      const Request& r = requests[read.index];
       reads.push_back({r.file, r.memory.address + r.memory_offset, r.file_offset,
                        static_cast<uint32_t>(r.length), 0, hip::kSuccess});
     }
     auto lane = lanes_.borrow();
-    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get(), team_}, pages, device, reads);
+    run_small_reads({*lane, runtime_.get(), pool_.get(), kernels_.get(), team_}, pages, device, reads,
+                    patience);
     lanes_.give_back(std::move(lane));
-    for (size_t n = 0; n < indices.size(); n++) {
-      Outcome& outcome = outcomes[indices[n]];
-      if (reads[n].result !=
-          static_cast<int64_t>(reads[n].length)) {  // an error, or the file has just become shorter
-        one_by_one.push_back(indices[n]);
-        continue;
-      }
+    for (size_t n = 0; n < group.size(); n++) {
+      // Else an error, or the file has just become shorter.
+      if (reads[n].result != static_cast<int64_t>(reads[n].length)) continue;
+      Outcome& outcome = outcomes[group[n].index].emplace();
       outcome.route = Route::cached;
+      outcome.reason = group[n].how.reason;
       outcome.bytes = outcome.by_route[static_cast<size_t>(Route::cached)] = reads[n].length;
     }
   }
-  for (size_t i : one_by_one) outcomes[i] = run(requests[i], cancel);
   return outcomes;
+}
+
+std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const CancelToken& cancel) {
+  std::vector<std::optional<Outcome>> at_first(requests.size());
+  if (!cancel.reason()) at_first = run_short(requests, Patience::any);
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); i++)
+    outcomes.push_back(at_first[i] ? *at_first[i] : run(requests[i], cancel));
+  return outcomes;
+}
+
+std::vector<std::optional<Outcome>> Engine::run_all_at_once(const std::vector<Request>& requests) {
+  return run_short(requests, Patience::none);
 }
 
 void Engine::prepare(int device) {

@@ -54,6 +54,9 @@ struct Outcome {
   int64_t result() const { return bytes > 0 || error == 0 ? static_cast<int64_t>(bytes) : -error; }
 };
 
+/// What run_all_at_once() is to be given at most: some 100 us of work.
+inline constexpr uint64_t kAtOnce = 512 << 10;
+
 /// Thread-safe. Requests run on the thread that calls.
 class Engine {
  public:
@@ -69,6 +72,9 @@ class Engine {
   std::optional<Outcome> run_at_once(const Request& request);
   /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
+  /// Those of many requests that run_at_once() would carry out, in one go. What there is to do at once for one caller
+  /// should be no more than kAtOnce bytes.
+  std::vector<std::optional<Outcome>> run_all_at_once(const std::vector<Request>& requests);
   /// Makes the streams of a device that requests will need. To be called before a stream of the program is made to wait
   /// for a request: runtimes may make no streams while one waits.
   void prepare(int device);
@@ -109,6 +115,8 @@ class Engine {
   std::optional<Short> short_way_of(const Request& request) const;
   /// Nothing if the short way turns out not to be one; then nothing has happened.
   std::optional<Outcome> run_short(const Request& request, const Short& how, Patience patience);
+  /// The small reads of `requests` together; nothing for all others, and for those that must be tried one by one.
+  std::vector<std::optional<Outcome>> run_short(const std::vector<Request>& requests, Patience patience);
   /// Null where the CPU cannot store to the device's memory.
   const gpu::LargeBar* large_bar(int device) const;
   static uint64_t readable_length(const Request& request);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/cancel.h"
+#include "engine/patience.h"
 #include "engine/small_copies.h"
 #include "engine/small_lanes.h"
 #include "gpu/large_bar.h"
@@ -17,9 +18,6 @@ struct SmallResult {
   int error = 0;  ///< errno that ended the read early; 0 at end of file
   hip::Error hip_error = hip::kSuccess;
 };
-
-/// Whether to wait for a disk. Without, what would have to is nothing: some bytes may have arrived, though.
-enum class Patience { any, none };
 
 /// Reads [offset, offset + length) through the page cache straight into memory that is pages. Nothing if the memory
 /// turns out not to be: then nothing has happened.

@@ -37,10 +37,15 @@ void read_cached(Team& team, std::span<SmallRead> reads, Place place) {
   work();
 }
 
-// Reads all of `reads`, each into its place; `place` says where.
+// Reads all of `reads`, or what waits for no disk, each into its place; `place` says where.
 template <typename Place>
-void read_files(const SmallReadContext& c, std::span<SmallRead> reads, Place place) {
+void read_files(const SmallReadContext& c, std::span<SmallRead> reads, Patience patience, Place place) {
   read_cached(c.team, reads, place);
+  if (patience == Patience::none) {
+    for (SmallRead& read : reads)
+      if (read.result == kNotRead) read.result = -EAGAIN;
+    return;
+  }
   std::vector<size_t> left;
   for (size_t i = 0; i < reads.size(); i++)
     if (reads[i].result == kNotRead) left.push_back(i);
@@ -119,6 +124,13 @@ void copy_to_device(const SmallReadContext& c, int device, std::span<SmallRead> 
   if (error != hip::kSuccess) fail_all(error);
 }
 
+tl::expected<gpu::PinnedSlot, hip::Error> slot_of(gpu::PinnedPool& pool, Patience patience) {
+  if (patience == Patience::any) return pool.acquire();
+  auto slot = pool.try_acquire();
+  if (!slot) return tl::unexpected(hip::kSuccess);
+  return std::move(*slot);
+}
+
 }  // namespace
 
 SlotLayout lay_out(std::span<const SmallRead> reads, size_t slot_bytes) {
@@ -140,24 +152,24 @@ SlotLayout lay_out(std::span<const SmallRead> reads, size_t slot_bytes) {
   return layout;
 }
 
-void run_small_reads(const SmallReadContext& c, bool memory_is_pages, int device,
-                     std::span<SmallRead> reads) {
-  if (memory_is_pages) return read_files(c, reads, [&](size_t i) { return reads[i].address; });
+void run_small_reads(const SmallReadContext& c, bool memory_is_pages, int device, std::span<SmallRead> reads,
+                     Patience patience) {
+  if (memory_is_pages) return read_files(c, reads, patience, [&](size_t i) { return reads[i].address; });
   auto fail = [&](hip::Error error) {
     for (auto& read : reads) {
-      read.result = -ENOMEM;
+      read.result = patience == Patience::none ? -EAGAIN : -ENOMEM;
       read.hip_error = error;
     }
   };
   gpu::DeviceGuard guard(*c.runtime, device);
   if (guard.status() != hip::kSuccess) return fail(guard.status());
-  auto slot = c.pool->acquire();
+  auto slot = slot_of(*c.pool, patience);
   if (!slot) return fail(slot.error());
   while (!reads.empty() && slot->data()) {
     const SlotLayout layout = lay_out(reads, slot->size());
     if (layout.at.empty()) return fail(hip::kSuccess);
     auto group = reads.first(layout.at.size());
-    read_files(c, group, [&](size_t i) { return slot->data() + layout.at[i]; });
+    read_files(c, group, patience, [&](size_t i) { return slot->data() + layout.at[i]; });
     copy_to_device(c, device, group, layout, *slot);
     reads = reads.subspan(group.size());
   }

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "engine/patience.h"
 #include "engine/small_lanes.h"
 #include "engine/transfer.h"
 #include "kernels/launch.h"
@@ -42,8 +43,9 @@ struct SmallReadContext {
 };
 
 /// Reads into memory that is pages, all of one device, or by way of one pinned slot into device memory. Reads whose
-/// result is negative or short may be tried again one by one.
+/// result is negative or short may be tried again one by one; without patience that is what would wait for a disk or for
+/// pinned memory (-EAGAIN).
 void run_small_reads(const SmallReadContext& context, bool memory_is_pages, int device,
-                     std::span<SmallRead> reads);
+                     std::span<SmallRead> reads, Patience patience);
 
 }  // namespace engine

@@ -216,6 +216,37 @@ TEST_F(EnginePaths, ReadsAtOnceOnlyWhatWaitsForNoDisk) {
   EXPECT_FALSE(at_once(0, kMiB));  // not small
 }
 
+TEST_F(EnginePaths, ReadsOfManyWhatWaitsForNoDisk) {
+  const auto bytes = pattern(2 * kMiB, 67);
+  fill_file(bytes);
+  engine::Config config;
+  config.routes = *engine::RouteSet::parse("staged,cached");
+  make(config);
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  drop_cache();
+  posix_fadvise(file_fd_, 0, 0, POSIX_FADV_RANDOM);
+  std::vector<char> got(kMiB);
+  ASSERT_EQ(pread(file_fd_, got.data(), got.size(), 0), static_cast<ssize_t>(got.size()));
+  if (cached_pages(bytes.size()) != kMiB / 4096)
+    GTEST_SKIP() << "the page cache could not be half emptied here";
+  std::vector<engine::Request> requests;
+  for (uint64_t at = 3; at + 5000 <= bytes.size(); at += 50'000)
+    requests.push_back({Direction::read, file.get(), memory, at, at, 5000});
+  auto outcomes = engine_->run_all_at_once(requests);
+  ASSERT_EQ(outcomes.size(), requests.size());
+  for (size_t i = 0; i < requests.size(); i++) {
+    if (requests[i].file_offset + 5000 <= kMiB) {
+      ASSERT_TRUE(outcomes[i]) << i;
+      EXPECT_EQ(outcomes[i]->bytes, 5000u);
+      EXPECT_EQ(memcmp(&contents(memory)[requests[i].memory_offset], &bytes[requests[i].file_offset], 5000),
+                0);
+    } else if (requests[i].file_offset >= kMiB) {
+      EXPECT_FALSE(outcomes[i]) << i;
+    }
+  }
+}
+
 TEST_F(EnginePaths, SaysWithoutCachestatWhatIsCached) {
   const auto bytes = pattern(2 * kMiB, 66);
   fill_file(bytes);

@@ -68,6 +68,28 @@ TEST_F(Batch, CompletesEveryOperationOnce) {
   EXPECT_TRUE(fetch(0, 10).empty());
 }
 
+class BatchWithoutPeers : public Batch {
+ protected:
+  void SetUp() override {
+    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, true), hipFileSuccess);
+    Batch::SetUp();
+  }
+  void TearDown() override {
+    Batch::TearDown();
+    while (hipFileUseCount() > 0) expect(hipFileDriverClose(), hipFileSuccess);
+    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, false), hipFileSuccess);
+  }
+};
+
+TEST_F(BatchWithoutPeers, SmallReadsFromThePageCacheAreDoneWhenTheyAreSubmitted) {
+  fill_file(pattern(2 << 20));
+  std::vector<hipFileIOParams_t> params;
+  for (uintptr_t i = 0; i < 64; i++)
+    params.push_back(operation(4096, static_cast<int64_t>(i * 8192), static_cast<int64_t>(i * 20'000), i));
+  expect(hipFileBatchIOSubmit(batch_, 64, params.data(), 0), hipFileSuccess);
+  EXPECT_EQ(fetch(0, 64).size(), 64u);
+}
+
 // Some wait for one event, some for more than there will be; each event wakes whom it suffices for.
 TEST_F(Batch, SeveralThreadsFetchUntilNothingIsOutstanding) {
   fill_file(pattern(2 << 20));

@@ -1,9 +1,10 @@
 #include "tagged_io.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "gpu_io.h"
@@ -14,23 +15,31 @@ namespace {
 constexpr uint64_t kAhead = 8 << 20;     // a few ms of a fast disk
 constexpr uint64_t kSequence = 2 << 20;  // one read(2) of a MiB may come as two requests, and is none yet
 
-// Zeros of any length a read can have: pages that are never written all share the kernel's zero page.
-const char* zeros(size_t size) {
-  constexpr size_t kMost = size_t{256} << 20;  // fs.fuse.max_pages_limit is at most 65535 pages
-  static const char* const area = [] {
-    void* p = mmap(nullptr, kMost, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? nullptr : static_cast<const char*>(p);
-  }();
-  return size <= kMost ? area : nullptr;
-}
+// Zeros of any length a read can have, as the same few pages again and again. They are pages of our own: of the kernel's
+// zero page it takes several times as long to find each one.
+class Zeros {
+ public:
+  explicit Zeros(size_t size) {
+    for (; size > 0; size -= parts_[count_++].iov_len)
+      parts_[count_] = {const_cast<char*>(pages), std::min(size, sizeof pages)};
+  }
+  const iovec* parts() const { return parts_.data(); }
+  int count() const { return static_cast<int>(count_); }
+
+ private:
+  // fs.fuse.max_pages_limit is at most 65535 pages, and writev(2) takes 1024 parts.
+  static constexpr size_t kPartsAtMost = 1000;
+  alignas(kPage) static constexpr char pages[(65535 / kPartsAtMost + 1) * kPage] = {};
+  std::array<iovec, kPartsAtMost> parts_;
+  size_t count_ = 0;
+};
 
 void reply_read(fuse_req_t request, Filesystem& fs, const Tag& tag, const GpuIo& io,
                 const engine::Outcome& outcome) {
   const auto bytes = static_cast<size_t>(outcome.bytes);
   if (!tag.tee) {
-    const char* nothing = zeros(bytes);
-    if (!nothing) return void(fuse_reply_err(request, ENOMEM));
-    fuse_reply_buf(request, nothing, bytes);
+    const Zeros nothing(bytes);
+    fuse_reply_iov(request, nothing.parts(), nothing.count());
     return;
   }
   std::vector<char> copy(bytes);

@@ -307,6 +307,13 @@ engine::Outcome Driver::run(const Transfer& t, const engine::CancelToken& cancel
   return outcome;
 }
 
+std::optional<engine::Outcome> Driver::run_at_once(const Transfer& t) {
+  const auto started = std::chrono::steady_clock::now();
+  auto outcome = engine()->run_at_once(request_of(t));
+  if (outcome) count(t, *outcome, microseconds_since(started));
+  return outcome;
+}
+
 std::vector<engine::Request> Driver::requests_of(const std::vector<Transfer>& transfers) {
   std::vector<engine::Request> requests;
   requests.reserve(transfers.size());

@@ -115,6 +115,9 @@ class Driver {
   /// Moves the data on the calling thread, and counts it.
   engine::Outcome run(const Transfer& transfer, const engine::CancelToken& cancel);
 
+  /// The same if it is a small read that waits for no disk; nothing otherwise.
+  std::optional<engine::Outcome> run_at_once(const Transfer& transfer);
+
   /// Several transfers on the calling thread; small reads share one submission. All are counted.
   std::vector<engine::Outcome> run_all(const std::vector<Transfer>& transfers,
                                        const engine::CancelToken& cancel);

@@ -7,6 +7,37 @@
 namespace api {
 namespace {
 
+const char* name_of(engine::Direction direction) {
+  return direction == engine::Direction::read ? "read" : "write";
+}
+
+// What the client is told of an outcome.
+ssize_t told_result(engine::Direction direction, const engine::Outcome& outcome) {
+  int error = 0;
+  const ssize_t result = result_of(outcome, error);
+  if (error) spdlog::warn("hipFile: asynchronous {}: {}", name_of(direction), strerror(error));
+  return result;
+}
+
+// A graph would run the operation again when it is long gone.
+bool is_captured(const gpu::Runtime& runtime, hip::Stream stream) {
+  int status = 0;
+  return runtime.hip().hipStreamIsCapturing &&
+         runtime.hip().hipStreamIsCapturing(stream, &status) == hip::kSuccess && status != 0;
+}
+
+// Whether what is put into the stream would run at once. Of streams that wait for the null stream and it for them, a
+// query does not tell.
+bool is_idle(const gpu::Runtime& runtime, hip::Stream stream) {
+  const auto& hip = runtime.hip();
+  unsigned flags = 0;
+  if (!hip.hipStreamGetFlags || !hip.hipStreamQuery || !stream) return false;
+  const bool idle = hip.hipStreamGetFlags(stream, &flags) == hip::kSuccess &&
+                    flags & hip::kStreamNonBlocking && hip.hipStreamQuery(stream) == hip::kSuccess;
+  if (!idle) hip.hipGetLastError();  // that it is not is no error of the client's
+  return idle;
+}
+
 // One operation on its way through a stream. The stream first runs begin(), which hands the work to the
 // driver's threads and returns at once; then it waits, on a word in memory where the device can, otherwise in
 // a host function, until the work is done. No HIP call is made inside a host function, and the threads use
@@ -22,8 +53,6 @@ class Operation : public std::enable_shared_from_this<Operation> {
         device_(device) {}
 
   hipFileError_t enqueue(const gpu::Runtime& runtime, hip::Stream stream) {
-    gpu::DeviceGuard guard(runtime, device_);
-    if (guard.status() != hip::kSuccess) return hip_failure(guard.status());
     if (can_wait_on_memory(runtime)) signal_ = SignalPool::instance().take(runtime, device_);
     if (hip::Error e = launch(runtime, stream, &Operation::begin); e != hip::kSuccess) {
       if (signal_) SignalPool::instance().raise(device_, *signal_);
@@ -100,19 +129,14 @@ class Operation : public std::enable_shared_from_this<Operation> {
   }
 
   void run(const engine::CancelToken& token) {
-    int error = 0;
     ssize_t result = -hipFileInternalError;
     try {
-      engine::Outcome outcome = driver_.run(transfer_, token);
-      result = result_of(outcome, error);
-      if (error) spdlog::warn("hipFile: asynchronous {}: {}", direction(), strerror(error));
+      result = told_result(transfer_.direction, driver_.run(transfer_, token));
     } catch (const std::exception& e) {
-      spdlog::error("hipFile: asynchronous {}: {}", direction(), e.what());
+      spdlog::error("hipFile: asynchronous {}: {}", name_of(transfer_.direction), e.what());
     }
     done(result);
   }
-
-  const char* direction() const { return transfer_.direction == engine::Direction::read ? "read" : "write"; }
 
   void done(ssize_t result) {
     transfer_.file = {};
@@ -199,10 +223,21 @@ void SignalPool::raise(int device, Signal signal) {
 
 hipFileError_t enqueue(Driver& driver, Transfer transfer, const AsyncParameters& parameters, unsigned flags,
                        hipStream_t stream, int device) {
-  auto runtime = driver.runtime();
+  const auto runtime = driver.runtime();
+  const auto handle = reinterpret_cast<hip::Stream>(stream);
+  gpu::DeviceGuard guard(*runtime, device);
+  if (guard.status() != hip::kSuccess) return hip_failure(guard.status());
+  if (is_captured(*runtime, handle)) return hip_failure(hip::kErrorStreamCaptureUnsupported);
   driver.engine()->prepare(device);
+  // A small read that waits for nothing takes less time than to go through the stream and two threads.
+  if (transfer.direction == engine::Direction::read && transfer.size <= engine::kSmall &&
+      is_idle(*runtime, handle))
+    if (auto outcome = driver.run_at_once(transfer)) {
+      *parameters.bytes = told_result(transfer.direction, *outcome);
+      return success();
+    }
   auto operation = std::make_shared<Operation>(driver, std::move(transfer), parameters, flags, device);
-  return operation->enqueue(*runtime, reinterpret_cast<hip::Stream>(stream));
+  return operation->enqueue(*runtime, handle);
 }
 
 }  // namespace api

@@ -47,6 +47,9 @@ namespace gpu {
   X(hipLaunchHostFunc, (hip::Stream, hip::HostFunction, void*))                                            \
   X(hipStreamAddCallback, (hip::Stream, hip::StreamCallback, void*, unsigned))                             \
   X(hipStreamWaitValue64, (hip::Stream, void*, uint64_t, unsigned, uint64_t))                              \
+  X(hipStreamGetFlags, (hip::Stream, unsigned*))                                                           \
+  X(hipStreamIsCapturing, (hip::Stream, int*))                                                             \
+  X(hipStreamQuery, (hip::Stream))                                                                         \
   X(hipExtMallocWithFlags, (void**, size_t, unsigned))                                                     \
   X(hipStreamGetDevice, (hip::Stream, hip::Device*))                                                       \
   X(hipDeviceGetUuid, (void*, hip::Device))                                                                \

@@ -30,6 +30,7 @@ enum Error : int {
   kErrorHostMemoryNotRegistered = 713,
   kErrorLaunchFailure = 719,
   kErrorNotSupported = 801,
+  kErrorStreamCaptureUnsupported = 900,
   kErrorUnknown = 999,
 };
 

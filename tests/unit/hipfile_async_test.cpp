@@ -76,6 +76,69 @@ TEST_F(Async, TakesTheNullStreamAndPageableShortReads) {
   EXPECT_EQ(bytes_, 1000);
 }
 
+TEST_F(Async, StreamsThatAreCapturedAreRefused) {
+  fill_file(pattern(1000));
+  size_ = 1000;
+  setenv("HIP_SOFTWARE_CAPTURING", "1", 1);
+  const hipFileError_t error = read(stream());
+  unsetenv("HIP_SOFTWARE_CAPTURING");
+  EXPECT_EQ(error.err, hipFileHipDriverError);
+  EXPECT_EQ(static_cast<int>(error.hip_drv_err), 900);  // hipErrorStreamCaptureUnsupported
+  EXPECT_EQ(hipFileUseCount(), 1);
+  expect(read(stream()), hipFileSuccess);
+}
+
+class AsyncWithoutPeers : public Async {
+ protected:
+  void SetUp() override {
+    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, true), hipFileSuccess);
+    Async::SetUp();
+    fill_file(pattern(100'000));
+    size_ = 5000;
+  }
+  void TearDown() override {
+    Async::TearDown();
+    while (hipFileUseCount() > 0) expect(hipFileDriverClose(), hipFileSuccess);
+    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, false), hipFileSuccess);
+  }
+};
+
+TEST_F(AsyncWithoutPeers, ASmallReadFromThePageCacheOnAnIdleStreamIsDoneAtOnce) {
+  expect(read(stream()), hipFileSuccess);
+  EXPECT_EQ(bytes_, 5000);
+  EXPECT_EQ(from_device(5000), pattern(5000));
+}
+
+TEST_F(AsyncWithoutPeers, ASmallReadWaitsForWhatIsInTheStream) {
+  hold();
+  expect(read(stream()), hipFileSuccess);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(bytes_, 0);
+  release();
+  synchronize();
+  EXPECT_EQ(bytes_, 5000);
+}
+
+TEST_F(AsyncWithoutPeers, ASmallReadWaitsForTheNullStreamWhereItsStreamDoes) {
+  StreamHandle blocking = nullptr;
+  ASSERT_EQ(hip_api().hipStreamCreateWithFlags(&blocking, 0), ::hip::kSuccess);
+  released_ = false;
+  ASSERT_EQ(hip_api().hipLaunchHostFunc(
+                nullptr,
+                [](void* flag) {
+                  while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+                },
+                &released_),
+            ::hip::kSuccess);
+  expect(read(reinterpret_cast<hipStream_t>(blocking)), hipFileSuccess);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(bytes_, 0);
+  release();
+  ASSERT_EQ(hip_api().hipStreamSynchronize(blocking), ::hip::kSuccess);
+  EXPECT_EQ(bytes_, 5000);
+  hip_api().hipStreamDestroy(blocking);
+}
+
 TEST_F(Async, ZeroBytesAreDoneAtOnce) {
   expect(read(stream()), hipFileSuccess);
   EXPECT_EQ(bytes_, 0);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 
 #include "runtime.h"
 
@@ -129,7 +130,7 @@ HIP_EXPORT hip::Error hipStreamIsCapturing(hip::Stream stream, int* status) {
   HIP_ENTER("hipStreamIsCapturing");
   if (!find(stream)) HIP_RETURN(hip::kErrorInvalidHandle);
   if (!status) HIP_RETURN(hip::kErrorInvalidValue);
-  *status = 0;
+  *status = getenv("HIP_SOFTWARE_CAPTURING") ? 1 : 0;
   HIP_RETURN(hip::kSuccess);
 }
 HIP_EXPORT hip::Error hipThreadExchangeStreamCaptureMode(int* mode) {

@@ -10,13 +10,14 @@
 
 namespace software {
 
-/// Read once, when the runtime is first used.
+/// Read once, when the runtime is first used; HIP_SOFTWARE_CAPTURING with each call.
 ///   HIP_SOFTWARE_DEVICES     number of devices, 0 to 16 (default 1; 0: hipErrorNoDevice)
 ///   HIP_SOFTWARE_MEMORY_MB   memory that each device reports and enforces (default 65536)
 ///   HIP_SOFTWARE_INTEGRATED  1: devices say that they are integrated (APU)
 ///   HIP_SOFTWARE_NO_AIS      1: no hipAmdFileRead/hipAmdFileWrite
 ///   HIP_SOFTWARE_STRICT      1: CPU access to device memory faults
 ///   HIP_SOFTWARE_NO_WAIT_VALUE 1: no stream wait value
+///   HIP_SOFTWARE_CAPTURING   set: streams say that they are being captured
 ///   HIP_SOFTWARE_FAIL        NAME:N[:ERROR],...: the N-th call of NAME (from 1; * = every call) fails with
 ///   the
 ///                            hipError_t number ERROR (default 999)

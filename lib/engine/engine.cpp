@@ -378,8 +378,16 @@ Outcome Engine::run(const Request& request, const CancelToken& cancel) {
 }
 
 std::optional<Outcome> Engine::run_at_once(const Request& request) {
-  const auto how = short_way_of(request);
-  return how ? run_short(request, *how, Patience::none) : std::nullopt;
+  if (const auto how = short_way_of(request)) return run_short(request, *how, Patience::none);
+  if (!is_fetched_by_device(request)) return std::nullopt;
+  return run(request, CancelToken(), lanes_.borrow());
+}
+
+bool Engine::is_fetched_by_device(Request r) const {
+  if (r.direction != Direction::read || r.length > kAtOnceByDevice) return false;
+  r.length = readable_length(r);
+  const Situation s = situation(r, r.file->facts());
+  return s.windows && engine::plan(s).route() == Route::cached;
 }
 
 }  // namespace engine

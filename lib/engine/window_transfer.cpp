@@ -27,8 +27,11 @@ int start_copies(const TransferContext& c, const Segment& segment, FileWindows& 
   return 0;
 }
 
-// Asleep: a device needs no CPU for this.
-hip::Error wait(const TransferContext& c, const gpu::Stream& stream) {
+constexpr uint64_t kWorthSleeping = 4 << 20;  // to be woken takes as long as a MiB or two
+
+// A device needs no CPU for this.
+hip::Error wait(const TransferContext& c, const gpu::Stream& stream, uint64_t bytes) {
+  if (bytes < kWorthSleeping) return c.runtime->hip().hipStreamSynchronize(stream.handle());
   if (auto event = gpu::Event::create(c.lane.runtime(), gpu::Event::Wait::asleep))
     if (event->record(stream) == hip::kSuccess) return event->synchronize();
   return c.runtime->hip().hipStreamSynchronize(stream.handle());
@@ -45,7 +48,7 @@ SegmentResult move(const TransferContext& c, const Segment& segment, FileWindows
   InUse in_use;
   r.error = start_copies(c, segment, windows, (*stream)->handle(), in_use, r.hip_error);
   if (in_use.empty()) return r;
-  if (hip::Error error = wait(c, **stream); error != hip::kSuccess) {
+  if (hip::Error error = wait(c, **stream, segment.length); error != hip::kSuccess) {
     for (auto& window : in_use) window->abandon();
     r.error = EIO;
     r.hip_error = error;

@@ -114,6 +114,28 @@ TEST_F(Windows, ServeAnyPartOfTheFile) {
   }
 }
 
+TEST_F(Windows, AreReadFromByThreadsThatMustNotWait) {
+  const auto bytes = pattern(8 * kMiB + 5, 75);
+  auto file = quiet_file(bytes);
+  gpu::Memory memory = not_pages(bytes.size());
+  auto at_once = [&](uint64_t offset, uint64_t length) {
+    return engine_->run_at_once({Direction::read, file.get(), memory, 0, offset, length});
+  };
+  EXPECT_FALSE(at_once(kMiB, kMiB));
+  open_windows(*file, memory);
+  fill(memory, marker(memory.length));
+  auto outcome = at_once(kMiB + 7, kMiB + 9);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->bytes, kMiB + 9);
+  EXPECT_EQ(outcome->route, Route::cached);
+  EXPECT_EQ(memcmp(contents(memory).data(), &bytes[kMiB + 7], kMiB + 9), 0);
+  EXPECT_EQ(contents(memory)[kMiB + 9], kMarker);
+  EXPECT_FALSE(at_once(0, 4 * kMiB));  // takes too long
+  auto at_end = at_once(7 * kMiB, 2 * kMiB);
+  ASSERT_TRUE(at_end);
+  EXPECT_EQ(at_end->bytes, kMiB + 5);
+}
+
 TEST_F(Windows, AreDroppedWhenTheFileChanges) {
   auto bytes = pattern(8 * kMiB, 73);
   auto file = quiet_file(bytes);

@@ -16,13 +16,18 @@ bool follows(const Transfer& a, const Transfer& b) {
 
 }  // namespace
 
-tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams_t& p) const {
+// A file or a buffer that was named for the operation before need not be looked up again.
+tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams_t& p,
+                                                           const hipFileIOParams_t* before,
+                                                           const Transfer* transfer_before) const {
   if (p.mode != hipFileBatch || (p.opcode != hipFileBatchRead && p.opcode != hipFileBatchWrite))
     return tl::unexpected(failure(hipFileInvalidValue));
   const auto& b = p.u.batch;
-  auto file = driver_.find_file(p.fh);
+  auto file = before && before->fh == p.fh ? transfer_before->file : driver_.find_file(p.fh);
   if (!file) return tl::unexpected(failure(hipFileHandleNotRegistered));
-  auto buffer = driver_.find_buffer(b.devPtr_base);
+  using Found = tl::expected<Use<RegisteredBuffer>, hipFileError_t>;
+  const bool same_buffer = before && before->u.batch.devPtr_base == b.devPtr_base;
+  auto buffer = same_buffer ? Found(transfer_before->buffer) : driver_.find_buffer(b.devPtr_base);
   if (!buffer) return tl::unexpected(buffer.error());
   if (b.file_offset < 0 || !lies_within((*buffer)->memory, b.devPtr_offset, b.size))
     return tl::unexpected(failure(hipFileInvalidValue));
@@ -44,7 +49,7 @@ std::vector<BatchContext::Job> BatchContext::jobs_of(const Part& operations) {
       jobs.emplace_back(source, Part());
       bytes = 0;
     }
-    bytes += operation->transfer.size;
+    bytes += operation->size;
     jobs.back().second.push_back(operation);
   }
   return jobs;
@@ -55,10 +60,14 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
   if (size_t timeout = driver_.size(hipFileParamPropertiesBatchIOTimeoutMs))
     deadline = Clock::now() + std::chrono::milliseconds(timeout);
   std::vector<std::shared_ptr<Operation>> operations;
+  operations.reserve(count);
   for (unsigned i = 0; i < count; i++) {
-    auto transfer = check(params[i]);
+    auto transfer = i == 0 ? check(params[i], nullptr, nullptr)
+                           : check(params[i], &params[i - 1], &operations.back()->transfer);
     if (!transfer) return transfer.error();
     auto operation = std::make_shared<Operation>();
+    operation->direction = transfer->direction;
+    operation->size = transfer->size;
     operation->transfer = std::move(*transfer);
     operation->cookie = params[i].cookie;
     operation->deadline = deadline;
@@ -87,7 +96,7 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
 
 bool BatchContext::is_small(const Part& part) {
   uint64_t bytes = 0;
-  for (const auto& operation : part) bytes += operation->transfer.size;
+  for (const auto& operation : part) bytes += operation->size;
   return bytes <= engine::kAtOnce;
 }
 
@@ -100,14 +109,23 @@ std::vector<BatchContext::Job> BatchContext::run_at_once(const Part& operations)
     outcomes = driver_.run_all_at_once(runs.transfers);
   } catch (const std::bad_alloc&) {
   }
-  runs.transfers.clear();  // whoever sees the events may deregister buffers and files at once
   Part left;
   for (size_t i = 0; i < outcomes.size(); i++) {
-    const Part& run = runs.operations[i];
-    if (outcomes[i])
-      end_run(run, *outcomes[i]);
-    else
-      left.insert(left.end(), run.begin(), run.end());
+    if (outcomes[i]) continue;
+    Transfer transfer = std::move(runs.transfers[i]);
+    for (const auto& operation : runs.run(i)) {
+      transfer.size = operation->size;
+      operation->transfer = transfer;
+      transfer.file_offset += operation->size;
+      transfer.buffer_offset += operation->size;
+      left.push_back(operation);
+    }
+  }
+  runs.transfers.clear();  // whoever sees the events may deregister buffers and files at once
+  {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < outcomes.size(); i++)
+      if (outcomes[i]) end_run(runs.run(i), *outcomes[i]);
   }
   auto jobs = jobs_of(left);
   put_off(left);
@@ -121,26 +139,33 @@ void BatchContext::run_part(const Part& part, const engine::CancelToken& token) 
     outcomes = driver_.run_all(runs.transfers, token);
   } catch (...) {  // the operations fail with an internal error
   }
-  runs.transfers.clear();   // as above
   engine::Outcome not_run;  // as where no route is left
   not_run.error = EOPNOTSUPP;
-  for (size_t i = 0; i < runs.operations.size(); i++)
-    end_run(runs.operations[i], i < outcomes.size() ? outcomes[i] : not_run);
+  outcomes.resize(runs.transfers.size(), not_run);
+  runs.transfers.clear();  // as above
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < outcomes.size(); i++) end_run(runs.run(i), outcomes[i]);
 }
 
 // Those that were not cancelled and have time left: from here on nobody else ends them.
 BatchContext::Runs BatchContext::start_all(const Part& part, uint64_t longest) {
   Runs runs;
+  runs.operations.reserve(part.size());
+  runs.ends.reserve(part.size());
+  runs.transfers.reserve(part.size());
+  std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
   for (const auto& operation : part) {
-    if (!start(*operation)) continue;
-    const Transfer& transfer = operation->transfer;
-    if (!runs.operations.empty() && follows(runs.operations.back().back()->transfer, transfer) &&
-        runs.transfers.back().size + transfer.size <= longest) {
-      runs.transfers.back().size += transfer.size;
-      runs.operations.back().push_back(operation);
+    if (!start(*operation, now)) continue;
+    runs.operations.push_back(operation);
+    Transfer transfer = std::move(operation->transfer);
+    Transfer* last = runs.transfers.empty() ? nullptr : &runs.transfers.back();
+    if (last && follows(*last, transfer) && last->size + transfer.size <= longest) {
+      last->size += transfer.size;
+      runs.ends.back()++;
     } else {
-      runs.transfers.push_back(transfer);
-      runs.operations.push_back({operation});
+      runs.transfers.push_back(std::move(transfer));
+      runs.ends.push_back(runs.operations.size());
     }
   }
   return runs;
@@ -151,10 +176,9 @@ void BatchContext::put_off(const Part& operations) {
   for (const auto& operation : operations) operation->state = State::waiting;
 }
 
-bool BatchContext::start(Operation& operation) {
-  std::lock_guard lock(mutex_);
+bool BatchContext::start(Operation& operation, Clock::time_point now) {
   if (operation.state != State::waiting) return false;
-  if (operation.deadline && Clock::now() > *operation.deadline) {
+  if (operation.deadline && now > *operation.deadline) {
     end(operation, hipFileTimeout, 0);
     return false;
   }
@@ -164,21 +188,19 @@ bool BatchContext::start(Operation& operation) {
 
 // An error belongs to the operations behind the last byte that was moved: those before are complete, and the one in
 // which it happened is short.
-void BatchContext::end_run(const Part& run, const engine::Outcome& outcome) {
+void BatchContext::end_run(Run run, const engine::Outcome& outcome) {
   engine::Outcome of_the_rest = outcome;
   of_the_rest.bytes = 0;
   int error = 0;
   const ssize_t rest = result_of(of_the_rest, error);
   auto& page = driver_.stats().page();
-  std::lock_guard lock(mutex_);
   uint64_t left = outcome.bytes;
   for (const auto& operation : run) {
-    const uint64_t size = operation->transfer.size;
-    const uint64_t share = std::min(left, size);
+    const uint64_t share = std::min(left, operation->size);
     left -= share;
-    (operation->transfer.direction == engine::Direction::read ? page.batch_read_bytes
-                                                              : page.batch_write_bytes) += share;
-    const bool failed = rest < 0 && share == 0 && size > 0;
+    (operation->direction == engine::Direction::read ? page.batch_read_bytes : page.batch_write_bytes) +=
+        share;
+    const bool failed = rest < 0 && share == 0 && operation->size > 0;
     (failed ? page.batch_processed.err : page.batch_processed.ok)++;
     if (failed)
       end(*operation, hipFileFailed, error ? -error : rest);

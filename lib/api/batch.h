@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "driver.h"
@@ -36,31 +37,42 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
  private:
   enum class State { waiting, running, ended };
   struct Operation {
-    Transfer transfer;
+    Transfer transfer;  // moved out while it is carried out
+    engine::Direction direction = engine::Direction::read;
+    uint64_t size = 0;
     void* cookie = nullptr;
     State state = State::waiting;
     std::optional<Clock::time_point> deadline;
     size_t place = 0;  // in outstanding_
   };
   using Part = std::vector<std::shared_ptr<Operation>>;
+  using Run = std::span<const std::shared_ptr<Operation>>;
   using Job = std::pair<engine::Executor::Source, Part>;
 
-  tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p) const;
-  /// Operations that follow each other in file and buffer are carried out as one.
+  /// Operations that are being carried out; those that follow each other in file and buffer as one.
   struct Runs {
-    std::vector<Part> operations;
+    Part operations;
+    std::vector<size_t> ends;  // of each run
     std::vector<Transfer> transfers;
+
+    Run run(size_t i) const {
+      const size_t begin = i == 0 ? 0 : ends[i - 1];
+      return Run(operations).subspan(begin, ends[i] - begin);
+    }
   };
+
+  tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p, const hipFileIOParams_t* before,
+                                               const Transfer* transfer_before) const;
   static bool is_small(const Part& part);
   static std::vector<Job> jobs_of(const Part& operations);
   std::vector<Job> run_at_once(const Part& operations);
   void run_part(const Part& part, const engine::CancelToken& token);
   Runs start_all(const Part& part, uint64_t longest);
-  void end_run(const Part& run, const engine::Outcome& outcome);
-  bool start(Operation& operation);
   void put_off(const Part& operations);
   // With mutex_ held.
   void add(std::shared_ptr<Operation> operation);
+  bool start(Operation& operation, Clock::time_point now);
+  void end_run(Run run, const engine::Outcome& outcome);
   void end(Operation& operation, hipFileStatus_t status, ssize_t result);
   // Ends operations that have not started, with what `ending` says of each; nothing: it goes on waiting.
   template <typename Ending>

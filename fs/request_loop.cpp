@@ -16,7 +16,6 @@ namespace fs {
 namespace {
 
 constexpr size_t kWriteHeaders = sizeof(kernel::InHeader) + sizeof(kernel::WriteIn);
-constexpr int kMostIdle = 8;
 
 sigset_t ending_signals() {
   sigset_t set;
@@ -30,6 +29,9 @@ int waking_signal() { return SIGRTMIN + 1; }
 
 unsigned most_threads() { return std::max(10u, 2 * std::thread::hardware_concurrency()); }
 
+// As many as may be busy in a moment: to end and to make threads in turn takes longer than requests.
+int most_idle() { return static_cast<int>(std::max(8u, std::thread::hardware_concurrency())); }
+
 }  // namespace
 
 void block_ending_signals() {
@@ -39,7 +41,11 @@ void block_ending_signals() {
 }
 
 RequestLoop::RequestLoop(int device, size_t largest, ServeRequest serve)
-    : device_(device), largest_(largest), serve_(std::move(serve)), ended_(eventfd(0, EFD_CLOEXEC)) {
+    : device_(device),
+      largest_(largest),
+      serve_(std::move(serve)),
+      ended_(eventfd(0, EFD_CLOEXEC)),
+      most_idle_(most_idle()) {
   struct sigaction wake {};
   wake.sa_handler = [](int) {};
   sigaction(waking_signal(), &wake, nullptr);
@@ -85,7 +91,7 @@ void RequestLoop::work(Worker& worker) {
     }
     if (others_idle == 0) add_thread();
     serve_({buffer, static_cast<size_t>(n)});
-    if (idle_ >= kMostIdle) break;
+    if (idle_ >= most_idle_) break;
   }
   worker.done = true;
 }

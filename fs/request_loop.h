@@ -45,6 +45,7 @@ class RequestLoop {
   const size_t largest_;
   const ServeRequest serve_;
   posix::Fd ended_;  ///< an eventfd
+  const int most_idle_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> idle_{0}, error_{0};
   std::mutex mutex_;

@@ -105,15 +105,14 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   io.length = share.length;
   const dev_t source = file->node->device;
   auto token = std::make_shared<engine::CancelToken>();
-  if (auto outcome = carry_out_at_once(fs, *file, io)) {
+  if (direction == engine::Direction::read)
     if (const ReadAhead next = due_ahead(*tag, io); next.length > 0)
-      fs.executor().submit([&fs, file, next] { read_ahead(fs, *file, next); }, token, false, source);
-    return answer(request, fs, *tag, io, *outcome);
-  }
+      fs.executor().submit([&fs, file, next] { read_ahead(fs, *file, next); },
+                           std::make_shared<engine::CancelToken>(), false, source);
+  if (auto outcome = carry_out_at_once(fs, *file, io)) return answer(request, fs, *tag, io, *outcome);
   auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
               guard = InterruptGuard(request, token)]() mutable {
     prepare_thread();
-    if (io.direction == engine::Direction::read) read_ahead(fs, *file, due_ahead(*tag, io));
     const engine::Outcome outcome = carry_out_safely(fs, *file, io, *token);
     guard.disarm();
     answer(request, fs, *tag, io, outcome);

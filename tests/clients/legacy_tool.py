@@ -4,85 +4,18 @@
 usage: legacy_tool.py HIPFILE_FUSE      mounts a directory of its own and tries everything; exit 77 = skipped
 """
 import errno
-import fcntl
 import mmap
 import os
 import random
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-VERSION = 1
-READ, WRITE = 0, 1
-BY_FD, ATTACH = 2, 3
-FOR_PROCESS = 1
-TEE, TAG_WRITE = 1, 2
-
-
-def ioc(direction, number, size):
-    return direction << 30 | size << 16 | ord("H") << 8 | number
-
-
-# struct layouts of include/hipfile_fuse.h, in the native byte order
-INFO = "=IIIIiIQQII8Q128s256s4096s"
-REGISTER = "=IIIiiIQQQQ64s8Q"
-UNREGISTER = "=IIQ4Q"
-IO = "=IIIIQQQQqII4Q"
-BATCH, ENTRY = "=IIII6Q", "=IIQQQQqIIQ"
-TAG = "=IIQQQQ4Q"
-UNTAG = "=IIQQQQII4Q"
-
-
-def call(fd, direction, number, layout, *fields):
-    data = bytearray(struct.pack(layout, *fields))
-    fcntl.ioctl(fd, ioc(direction, number, len(data)), data, True)
-    return struct.unpack(layout, data)
-
-
-def info(fd):
-    return call(fd, 3, 1, INFO, VERSION, *[0] * 9, *[0] * 8, b"", b"", b"")
-
-
-def register(fd, memory_fd, length, flags=0, offset=0):
-    out = call(fd, 3, 2, REGISTER, VERSION, BY_FD, flags, 0, memory_fd, 0, 0, offset, length, 0, b"", *[0] * 8)
-    return out[9]
-
-
-def attach(fd, buffer):
-    call(fd, 3, 2, REGISTER, VERSION, ATTACH, 0, 0, -1, 0, 0, 0, 0, buffer, b"", *[0] * 8)
-
-
-def unregister(fd, buffer):
-    call(fd, 1, 3, UNREGISTER, VERSION, 0, buffer, *[0] * 4)
-
-
-def io(fd, op, buffer, buffer_offset, file_offset, length):
-    """(result, route, reason)"""
-    out = call(fd, 3, 4, IO, VERSION, 0, op, 0, buffer, buffer_offset, file_offset, length, 0, 0, 0, *[0] * 4)
-    return out[8], out[9], out[10]
-
-
-def batch(fd, entries):
-    """entries: (op, buffer, buffer_offset, file_offset, length); gives (result, route, reason) of each"""
-    data = bytearray(struct.pack(BATCH, VERSION, len(entries), 0, 0, *[0] * 6))
-    for op, buffer, buffer_offset, file_offset, length in entries:
-        data += struct.pack(ENTRY, op, 0, buffer, buffer_offset, file_offset, length, 0, 0, 0, 0)
-    fcntl.ioctl(fd, ioc(3, 5, len(data)), data, True)
-    size = struct.calcsize(ENTRY)
-    return [struct.unpack_from(ENTRY, data, struct.calcsize(BATCH) + i * size)[6:9] for i in range(len(entries))]
-
-
-def tag(fd, buffer, buffer_offset, file_offset, length, flags=0):
-    call(fd, 1, 6, TAG, VERSION, flags, buffer, buffer_offset, file_offset, length, *[0] * 4)
-
-
-def untag(fd):
-    """(bytes read, bytes written, requests, failures)"""
-    return call(fd, 3, 7, UNTAG, VERSION, *[0] * 7, *[0] * 4)[2:6]
+import mounted
+from mount_abi import (FOR_PROCESS, READ, TAG_WRITE, TEE, UNREGISTER, VERSION, WRITE, attach, batch, call, info, io,
+                       register, tag, unregister, untag)
 
 
 class Memory:
@@ -98,53 +31,11 @@ class Memory:
         os.close(self.fd)
 
 
-class LegacyTool(unittest.TestCase):
-    program = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.directory = tempfile.TemporaryDirectory(dir="/var/tmp", prefix="hipfile_legacy_")
-        cls.source = os.path.join(cls.directory.name, "source")
-        cls.mount = os.path.join(cls.directory.name, "mnt")
-        os.mkdir(cls.source)
-        os.mkdir(cls.mount)
-        cls.content = random.Random(1).randbytes(3_000_003)
-        with open(os.path.join(cls.source, "data"), "wb") as f:
-            f.write(cls.content)
-        cls.daemon = subprocess.Popen([cls.program, "-f", cls.source, cls.mount, "-o", "log=warn"])
-        for _ in range(500):
-            if os.path.ismount(cls.mount) or cls.daemon.poll() is not None:
-                break
-            time.sleep(0.01)
-        if not os.path.ismount(cls.mount):
-            raise RuntimeError("not mounted")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.send_signal(signal.SIGTERM)
-        status = cls.daemon.wait(60)
-        cls.directory.cleanup()
-        assert status == 0, status
-
+class LegacyTool(mounted.Mounted):
     def setUp(self):
+        super().setUp()
         self.memory = Memory(4 << 20)
         self.addCleanup(self.memory.close)
-        self.root = self.open_fd(self.mount, os.O_RDONLY | os.O_DIRECTORY)
-
-    def open_fd(self, path, flags=os.O_RDONLY):
-        fd = os.open(path, flags, 0o644)
-        self.addCleanup(self.close_quietly, fd)
-        return fd
-
-    @staticmethod
-    def close_quietly(fd):
-        try:
-            os.close(fd)
-        except OSError:
-            pass
-
-    def data(self, flags=os.O_RDONLY):
-        return self.open_fd(os.path.join(self.mount, "data"), flags)
 
     def assert_fails(self, code, function, *arguments):
         with self.assertRaises(OSError) as caught:
@@ -304,8 +195,6 @@ class LegacyTool(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        print("skipped: needs root and /dev/fuse")
-        sys.exit(77)
+    mounted.skip_without_fuse()
     LegacyTool.program = sys.argv.pop(1)
     unittest.main()

@@ -5,49 +5,31 @@ them. Needs PyTorch with a GPU; nothing of it knows of HIP.
 usage: torch_legacy.py HIPFILE_FUSE [--expandable]      exit 77 = skipped
 """
 import ctypes
-import fcntl
 import json
 import os
 import random
-import signal
 import struct
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "clients")]
-import legacy_tool as mount_abi  # noqa: E402
-
-BY_IPC = 1
-
-
-def skip(why):
-    print("torch_legacy: skipped: needs " + why)
-    sys.exit(77)
-
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
+import mount_abi  # noqa: E402
+import mounted  # noqa: E402
 
 try:
     import numpy
     import torch
 except ImportError:
-    skip("PyTorch and numpy")
+    mounted.skip("PyTorch and numpy")
 if not torch.cuda.is_available():
-    skip("a GPU that PyTorch can use")
+    mounted.skip("a GPU that PyTorch can use")
 
 EXPANDABLE = "--expandable" in sys.argv
 
 
 def beside(program, name):
     return os.path.join(os.path.dirname(os.path.abspath(program)), "..", "lib", name)
-
-
-def register_handle(fd, handle, offset, length, flags=0):
-    out = mount_abi.call(fd, 3, 2, mount_abi.REGISTER, mount_abi.VERSION, BY_IPC, flags, 0, -1, 0, 0, offset, length, 0,
-                         handle, *[0] * 8)
-    return out[9]
 
 
 def handle_by_torch(tensor):
@@ -109,46 +91,14 @@ def read_header(path):
             for name, t in header.items()}
 
 
-class TorchLegacy(unittest.TestCase):
-    program = None
+class TorchLegacy(mounted.Mounted):
+    length = 40_000_003
+    log = "info"
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.TemporaryDirectory(dir="/var/tmp", prefix="hipfile_torch_")
-        cls.source = os.path.join(cls.directory.name, "source")
-        cls.mount = os.path.join(cls.directory.name, "mnt")
-        os.mkdir(cls.source)
-        os.mkdir(cls.mount)
-        cls.content = random.Random(1).randbytes(40_000_003)
-        with open(os.path.join(cls.source, "data"), "wb") as f:
-            f.write(cls.content)
-        cls.log = os.path.join(cls.directory.name, "log")
-        cls.daemon = subprocess.Popen([cls.program, "-f", cls.source, cls.mount, "-o", "log=debug,log_file=" + cls.log])
-        for _ in range(1000):
-            if os.path.ismount(cls.mount) or cls.daemon.poll() is not None:
-                break
-            time.sleep(0.01)
-        if not os.path.ismount(cls.mount):
-            raise RuntimeError("not mounted: " + open(cls.log).read())
+        super().setUpClass()
         cls.hip = ctypes.CDLL(beside(cls.program, "cuda/libamdhip64.so.6"))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.send_signal(signal.SIGTERM)
-        status = cls.daemon.wait(60)
-        cls.directory.cleanup()
-        assert status == 0, status
-
-    def setUp(self):
-        self.root = self.open_fd(self.mount, os.O_RDONLY | os.O_DIRECTORY)
-
-    def open_fd(self, path, flags=os.O_RDONLY):
-        fd = os.open(path, flags, 0o644)
-        self.addCleanup(mount_abi.LegacyTool.close_quietly, fd)
-        return fd
-
-    def data(self, flags=os.O_RDONLY):
-        return self.open_fd(os.path.join(self.mount, "data"), flags)
 
     def handle_by_hip(self, tensor):
         """Of the pointer itself, wherever in its allocation it is."""
@@ -160,7 +110,7 @@ class TorchLegacy(unittest.TestCase):
     def register(self, fd, tensor, flags=0):
         handle, offset = handle_by_torch(tensor)
         torch.cuda.synchronize()
-        return register_handle(fd, handle, offset, size_of(tensor), flags)
+        return mount_abi.register_handle(fd, handle, size_of(tensor), flags, offset)
 
     # ------------------------------------------------------------------------------------------------ a plain file
 
@@ -187,7 +137,7 @@ class TorchLegacy(unittest.TestCase):
         for i in (0, 7, 39):
             fd = self.data()
             torch.cuda.synchronize()
-            buffer = register_handle(fd, self.handle_by_hip(keep[i]), 0, size_of(keep[i]))
+            buffer = mount_abi.register_handle(fd, self.handle_by_hip(keep[i]), size_of(keep[i]))
             self.assertEqual(mount_abi.io(fd, mount_abi.READ, buffer, 0, 1000 * i, size_of(keep[i]))[0], size_of(keep[i]))
             self.assertEqual(bytes_of(keep[i]), self.content[1000 * i:1000 * i + size_of(keep[i])])
         for i in (1, 6, 8, 38):  # the neighbours are what they were
@@ -381,6 +331,5 @@ def main():
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        skip("root and /dev/fuse")
+    mounted.skip_without_fuse()
     main()

@@ -40,11 +40,18 @@ struct Tag {
 };
 
 struct Description {
-  Description(std::shared_ptr<Node> n, PathFd p) : node(std::move(n)), path(std::move(p)), id(next_id()) {}
-  virtual ~Description() = default;
+  /// `d`: what the file was opened with for data, if it was.
+  Description(std::shared_ptr<Node> n, PathFd p, DataFd d = nullptr)
+      : node(std::move(n)), path(std::move(p)), data(std::move(d)), id(next_id()) {
+    node->begin_use(path, data);
+  }
+  virtual ~Description() { node->end_use(data); }
+  Description(const Description&) = delete;
+  Description& operator=(const Description&) = delete;
 
   const std::shared_ptr<Node> node;
   const PathFd path;
+  const DataFd data;
   const DescriptionId id;
   std::optional<ProcessKey> opener;  ///< found out only where buffers were registered at that time
 
@@ -58,7 +65,9 @@ struct Description {
 struct OpenFile : Description {
   /// Without `f` the file is opened for the daemon when it first needs it.
   OpenFile(std::shared_ptr<Node> n, PathFd p, posix::Fd f, int open_flags)
-      : Description(std::move(n), std::move(p)), flags(open_flags), fd_(std::move(f)) {}
+      : Description(std::move(n), std::move(p),
+                    f ? std::make_shared<const posix::Fd>(std::move(f)) : nullptr),
+        flags(open_flags) {}
 
   const int flags;
   bool sees_data = false;  ///< reads and writes come to the daemon, so it can be tagged
@@ -76,6 +85,7 @@ struct OpenFile : Description {
   }
   /// The open file; -1 with errno if it cannot be opened. Thread-safe.
   int descriptor() {
+    if (data) return data->get();
     std::lock_guard lock(fd_mutex_);
     if (!fd_) fd_ = posix::Fd(open(posix::proc_path(path->get()).c_str(), daemon_flags(flags)));
     return fd_.get();

@@ -60,6 +60,25 @@ posix::Result<posix::Fd> FileHandle::open(int mount_fd) const {
   return fd;
 }
 
+void Node::begin_use(const PathFd& lent_path, const DataFd& lent_data) {
+  std::lock_guard lock(mutex);
+  if (!in_use) in_use = std::make_unique<InUse>(InUse{0, lent_path, nullptr});
+  if (!in_use->data) in_use->data = lent_data;
+  in_use->descriptions++;
+}
+
+void Node::end_use(const DataFd& lent_data) {
+  std::unique_ptr<InUse> last;  // closed outside the lock
+  std::lock_guard lock(mutex);
+  if (in_use->data == lent_data) in_use->data = nullptr;  // the lender's own reference is left
+  if (--in_use->descriptions == 0) last = std::move(in_use);
+}
+
+DataFd Node::data() {
+  std::lock_guard lock(mutex);
+  return in_use ? in_use->data : nullptr;
+}
+
 NodeTable::NodeTable(posix::Fd root, const struct stat& st, size_t most_held)
     : most_held_(most_held),
       mount_(openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
@@ -153,6 +172,7 @@ posix::Result<PathFd> NodeTable::open(Node& node) const {
   {
     std::lock_guard lock(node.mutex);
     if (node.path) return node.path;
+    if (node.in_use) return node.in_use->path;
     handle = node.handle;
   }
   auto fd = handle.open(mount_.get());

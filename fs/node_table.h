@@ -23,6 +23,8 @@ inline constexpr NodeId kRootId = 1;
 
 /// An O_PATH descriptor: stays valid when the file is renamed or unlinked.
 using PathFd = std::shared_ptr<const posix::Fd>;
+/// A descriptor that calls like fchmod(2) take.
+using DataFd = std::shared_ptr<const posix::Fd>;
 
 /// A file by number and generation (name_to_handle_at(2)), which costs no descriptor and keeps nothing in memory.
 struct FileHandle {
@@ -40,15 +42,30 @@ struct FileHandle {
   posix::Result<posix::Fd> open(int mount_fd) const;
 };
 
+/// What open descriptions have open of a node's file, for as long as they last.
+struct InUse {
+  unsigned descriptions = 0;
+  PathFd path;
+  DataFd data;  ///< null: none has one
+};
+
 struct Node {
   dev_t device = 0;
   ino_t inode = 0;
   NodeId id = 0;
 
+  /// One more description is open, which lends what it has; `data` may be null.
+  void begin_use(const PathFd& lent_path, const DataFd& lent_data);
+  /// It is closed: nothing keeps what it had lent.
+  void end_use(const DataFd& lent_data);
+  /// What an open description has lent, or null.
+  DataFd data();
+
   /// Guards what follows.
   std::mutex mutex;
   PathFd path;  ///< null: opened when needed, by the handle
   FileHandle handle;
+  std::unique_ptr<InUse> in_use;  ///< null: nothing is open
   /// A backing id and the decision for passthrough hold while any handle is open, because the kernel refuses to mix.
   unsigned open_handles = 0;
   unsigned writable_handles = 0;

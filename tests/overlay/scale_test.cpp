@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -75,6 +76,70 @@ TEST_F(Scale, AFileWhoseNameGoesStaysUsableForWhoIsInIt) {
   posix::Fd again(open(posix::proc_path(handle.get()).c_str(), O_RDONLY));
   char byte;
   EXPECT_EQ(read(again.get(), &byte, 1), 1);
+}
+
+// What a file that is open has of attributes goes to it and no other, whatever became of its name.
+TEST_F(Scale, AttributesOfAnOpenFileAreItsOwnWhateverItsNameIsByNow) {
+  for (const bool through_mount : {true, false}) {
+    make_file("f", {'o'});
+    make_file("next", {'n'});
+    mount("fds=0");
+    posix::Fd old(open(mounted("f").c_str(), O_WRONLY)), kept(open(source("f").c_str(), O_RDONLY));
+    ASSERT_TRUE(old) << strerror(errno);
+    const auto path = [&](const char* name) { return through_mount ? mounted(name) : source(name); };
+    const auto change = [&](mode_t mode, time_t seconds) {
+      const timespec times[2] = {{seconds, 0}, {seconds, 0}};
+      const char value = static_cast<char>(mode);
+      ASSERT_EQ(fchmod(old.get(), mode), 0) << strerror(errno);
+      ASSERT_EQ(fchown(old.get(), mode, mode + 1), 0) << strerror(errno);
+      ASSERT_EQ(futimens(old.get(), times), 0) << strerror(errno);
+      ASSERT_EQ(fsetxattr(old.get(), "user.x", &value, 1, 0), 0) << strerror(errno);
+      char read = 0;
+      EXPECT_EQ(fgetxattr(old.get(), "user.x", &read, 1), 1) << strerror(errno);
+      EXPECT_EQ(read, value);
+      struct stat st;
+      ASSERT_EQ(fstat(kept.get(), &st), 0);
+      EXPECT_EQ(st.st_mode & 0777, mode);
+      EXPECT_EQ(st.st_uid, mode);
+      EXPECT_EQ(st.st_gid, mode + 1);
+      EXPECT_EQ(st.st_mtime, seconds);
+    };
+    change(0600, 1000);
+    ASSERT_EQ(rename(path("next").c_str(), path("f").c_str()), 0);
+    change(0640, 2000);
+    struct stat st;
+    ASSERT_EQ(stat(source("f").c_str(), &st), 0);
+    EXPECT_EQ(st.st_size, 1);
+    EXPECT_EQ(st.st_uid, 0u) << "the new file is as it was";
+    ASSERT_EQ(unlink(path("f").c_str()), 0);
+    change(0400, 3000);
+    old = posix::Fd();
+    unmount();
+  }
+}
+
+TEST_F(Scale, AFileThatWasWrittenCanBeRunAlthoughAReaderHasItStill) {
+  mount("fds=0");
+  const size_t before = descriptors();
+  ASSERT_EQ(shell("cp /bin/true " + source("program")).first, 0);
+  posix::Fd writer(open(mounted("program").c_str(), O_WRONLY)),
+      reader(open(mounted("program").c_str(), O_RDONLY));
+  ASSERT_EQ(fchmod(writer.get(), 0755), 0);
+  const auto run = [this] {
+    return in_child([this] {
+      execl(source("program").c_str(), "program", nullptr);
+      return errno == ETXTBSY ? 26 : 1;
+    });
+  };
+  EXPECT_EQ(run(), 26) << "it is being written";
+  writer = posix::Fd();
+  int status = 26;
+  for (int i = 0; i < 200 && (status = run()) == 26; i++) usleep(10000);  // nobody waits for a release
+  EXPECT_EQ(status, 0);
+  reader = posix::Fd();
+  size_t left = 0;
+  for (int i = 0; i < 200 && (left = descriptors()) > before; i++) usleep(10000);
+  EXPECT_LE(left, before);
 }
 
 TEST_F(Scale, ANumberThatIsGivenToANewFileIsANewFile) {

@@ -130,6 +130,52 @@ TEST(NodeTable, FindsTheNodeOfAHandleAndNoOther) {
   EXPECT_EQ(table.find_handle(fs::FileHandle::of(other_file.get())), nullptr);
 }
 
+// A file without a name in a table that holds no descriptors.
+struct ByHandle : testing::Test {
+  void SetUp() override {
+    char name[] = "/var/tmp/node_XXXXXX";
+    data = shared(posix::Fd(mkstemp(name)));
+    path = shared(posix::Fd(open(name, O_PATH)));
+    unlink(name);
+    posix::Fd directory(open("/var/tmp", O_PATH));
+    struct stat root, st;
+    ASSERT_EQ(fstat(directory.get(), &root), 0);
+    ASSERT_EQ(fstat(path->get(), &st), 0);
+    st.st_nlink = 1;
+    table = std::make_unique<fs::NodeTable>(std::move(directory), root, 0);
+    if (!table->opens_by_handle()) GTEST_SKIP() << "needs CAP_DAC_READ_SEARCH and a file system with handles";
+    node = table->look_up(path, st);
+  }
+  fs::PathFd path;
+  fs::DataFd data;
+  std::unique_ptr<fs::NodeTable> table;
+  std::shared_ptr<fs::Node> node;
+};
+
+TEST_F(ByHandle, AFileThatIsOpenIsNotOpenedAgain) {
+  EXPECT_NE(table->open(*node).value(), path);
+  node->begin_use(path, nullptr);
+  const auto second = table->open(*node).value();
+  EXPECT_EQ(second, path);
+  node->begin_use(second, nullptr);
+  node->end_use(nullptr);
+  EXPECT_EQ(table->open(*node).value(), path) << "one that uses it is left";
+  node->end_use(nullptr);
+  EXPECT_NE(table->open(*node).value(), path);
+}
+
+TEST_F(ByHandle, NothingKeepsADescriptorOpenThatADescriptionHasLent) {
+  node->begin_use(path, data);
+  node->begin_use(path, nullptr);
+  EXPECT_EQ(node->data(), data);
+  node->end_use(data);
+  EXPECT_EQ(node->data(), nullptr) << "the other one has none";
+  EXPECT_EQ(data.use_count(), 1);
+  EXPECT_GT(path.use_count(), 1);
+  node->end_use(nullptr);
+  EXPECT_EQ(path.use_count(), 1);
+}
+
 TEST(NodeTable, TellsTheNumberInAHandleOfExt4AndXfs) {
   fs::FileHandle handle{1, 8, {0x78, 0x56, 0x34, 0x12, 9, 9, 9, 9}};
   EXPECT_EQ(handle.inode(), 0x12345678u);

@@ -7,19 +7,21 @@ constexpr size_t kMostIdle = 8192;
 
 // The kernel writes as nobody, who would lose a file its set-id bits also where the real writer, root or one of its
 // group, keeps them.
-bool has_set_id_bits(const posix::Fd& path) {
+bool has_set_id_bits(const posix::Fd& path, std::optional<mode_t> mode) {
   struct stat st;
-  return fstat(path.get(), &st) == 0 && st.st_mode & (S_ISUID | S_ISGID);
+  if (!mode && fstat(path.get(), &st) == 0) mode = st.st_mode;
+  return mode && *mode & (S_ISUID | S_ISGID);
 }
 
 }  // namespace
 
-Backings::Opened Backings::open(Node& node, const posix::Fd& path, bool writable) {
+Backings::Opened Backings::open(Node& node, const posix::Fd& path, bool writable,
+                                std::optional<mode_t> mode) {
   std::lock_guard lock(node.mutex);
   Opened opened;
   // One decision for all handles of a node: the kernel refuses to mix passthrough with its own caching.
   if (node.open_handles++ == 0) {
-    const bool served = has_set_id_bits(path);
+    const bool served = has_set_id_bits(path, mode);
     if (served && node.backing_id) session_->close_backing(std::exchange(node.backing_id, 0));
     if (!served && node.backing_id == 0) node.backing_id = session_->open_backing(path.get());
     node.backing_used_again = true;

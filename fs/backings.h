@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "node_table.h"
 #include "session.h"
@@ -25,8 +26,8 @@ class Backings {
   /// Keeping an id keeps its file in memory, too: only where removals elsewhere are noticed.
   void keep_idle(bool keep) { keep_ = keep; }
 
-  /// One more handle of the node is open.
-  Opened open(Node& node, const posix::Fd& path, bool writable);
+  /// One more handle of the node is open. `mode`: the file's, where it was read just now.
+  Opened open(Node& node, const posix::Fd& path, bool writable, std::optional<mode_t> mode = {});
   void close(const std::shared_ptr<Node>& node, bool writable);
   /// The kernel has forgotten the node.
   void forget(Node& node);

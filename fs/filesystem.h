@@ -176,12 +176,13 @@ void add_newer_operations(fuse_lowlevel_ops& ops);  // what only newer libfuse k
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);
 
-/// The same for a file that is open already, with O_PATH.
-int enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry);
+/// The same for a file that is open already, with O_PATH, and whose attributes are in the entry.
+std::shared_ptr<Node> enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry);
 
-/// The node and the handle of a file just made, with everything an answer to the kernel needs. 0 or an errno.
-int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_entry_param& entry,
-                    OpenReply& open);
+/// The node and the handle of a file just made, with everything an answer to the kernel needs. `name`: what it was
+/// called in `parent`; null if it has none. 0 or an errno.
+int enter_open_file(Filesystem& fs, const Place& parent, const char* name, posix::Fd fd, int flags,
+                    pid_t caller, fuse_entry_param& entry, OpenReply& open);
 /// Takes that back: the caller was gone before it got the handle.
 void leave_open_file(Filesystem& fs, const fuse_entry_param& entry, const OpenReply& open);
 
@@ -189,8 +190,8 @@ void leave_open_file(Filesystem& fs, const fuse_entry_param& entry, const OpenRe
 /// are buffers.
 std::optional<ProcessKey> opener_of(Filesystem& fs, pid_t caller);
 
-/// Opens a handle for a node: decides on passthrough and visibility.
+/// Opens a handle for a node: decides on passthrough and visibility. `made`: the mode of a file made just now.
 OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix::Fd fd, int flags,
-                         bool created);
+                         std::optional<mode_t> made = {});
 
 }  // namespace fs

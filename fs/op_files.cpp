@@ -56,7 +56,7 @@ void op_open(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
     error = errno;
     if (!fd) return void(fuse_reply_err(request, error));
   }
-  OpenReply open = make_open_file(fs, fuse_req_ctx(request)->pid, *place, std::move(fd), fi->flags, false);
+  OpenReply open = make_open_file(fs, fuse_req_ctx(request)->pid, *place, std::move(fd), fi->flags);
   if (fs.session().reply_open(request, open) == -ENOENT) abandon(fs, open);
 }
 
@@ -76,7 +76,8 @@ void op_create(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_
   if (!fd) return void(fuse_reply_err(request, error == EEXIST && !(fi->flags & O_EXCL) ? ESTALE : error));
   fuse_entry_param entry{};
   OpenReply open;
-  error = enter_open_file(fs, std::move(fd), fi->flags, fuse_req_ctx(request)->pid, entry, open);
+  error =
+      enter_open_file(fs, *parent, name, std::move(fd), fi->flags, fuse_req_ctx(request)->pid, entry, open);
   if (error) return void(fuse_reply_err(request, error));
   if (fs.session().reply_create(request, entry, open) == -ENOENT) leave_open_file(fs, entry, open);
 }
@@ -255,6 +256,17 @@ bool is_as_cached(Node& node, const posix::Fd& path) {
   return same;
 }
 
+// With O_PATH, the file just made and open, whatever bears its name by now. By the name that is faster than through /proc.
+PathFd path_of_made(const posix::Fd& fd, const struct stat& made, const Place& parent, const char* name) {
+  if (name) {
+    posix::Fd path(openat(parent.fd(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat st;
+    if (path && fstat(path.get(), &st) == 0 && st.st_ino == made.st_ino && st.st_dev == made.st_dev)
+      return std::make_shared<const posix::Fd>(std::move(path));
+  }
+  return std::make_shared<const posix::Fd>(::open(posix::proc_path(fd.get()).c_str(), O_PATH | O_CLOEXEC));
+}
+
 }  // namespace
 
 std::optional<ProcessKey> opener_of(Filesystem& fs, pid_t caller) {
@@ -264,11 +276,11 @@ std::optional<ProcessKey> opener_of(Filesystem& fs, pid_t caller) {
 }
 
 OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix::Fd fd, int flags,
-                         bool created) {
+                         std::optional<mode_t> made) {
   auto file = std::make_shared<OpenFile>(place.node, place.path, std::move(fd), flags);
   file->opener = opener_of(fs, caller);
   file->sees_data = shall_see_data(fs, *file);
-  const auto opened = fs.backings().open(*place.node, *place.path, file->writable());
+  const auto opened = fs.backings().open(*place.node, *place.path, file->writable(), made);
   OpenReply reply;
   reply.backing_id = opened.backing_id;
   if (reply.backing_id) reply.flags |= kernel::kOpenPassthrough;
@@ -280,20 +292,18 @@ OpenReply make_open_file(Filesystem& fs, pid_t caller, const Place& place, posix
   if (!reports && !fs.options().forward_locks) reply.flags |= kernel::kOpenNoFlush;
   // From now on a mapping may change the file without a request: attributes already handed out are not good
   // any more.
-  if (opened.first_writer && !created) fs.session().invalidate(place.node->id, 0, 0);
+  if (opened.first_writer && !made) fs.session().invalidate(place.node->id, 0, 0);
   reply.handle = to_handle(std::move(file));
   return reply;
 }
 
-int enter_open_file(Filesystem& fs, posix::Fd fd, int flags, pid_t caller, fuse_entry_param& entry,
-                    OpenReply& open) {
-  // The node is that of the file just made, whatever bears its name by now.
-  const auto path =
-      std::make_shared<const posix::Fd>(::open(posix::proc_path(fd.get()).c_str(), O_PATH | O_CLOEXEC));
+int enter_open_file(Filesystem& fs, const Place& parent, const char* name, posix::Fd fd, int flags,
+                    pid_t caller, fuse_entry_param& entry, OpenReply& open) {
+  if (fstat(fd.get(), &entry.attr) < 0) return errno;
+  const PathFd path = path_of_made(fd, entry.attr, parent, name);
   if (!*path) return errno;
-  if (int error = enter_node(fs, path, entry)) return error;
-  const Place place{fs.nodes().find(entry.ino), path};
-  open = make_open_file(fs, caller, place, std::move(fd), flags, true);
+  const Place place{enter_node(fs, path, entry), path};
+  open = make_open_file(fs, caller, place, std::move(fd), flags, entry.attr.st_mode);
   // The kernel asks once more before it lets the caller have it, unless it may believe this for a moment.
   entry.attr_timeout =
       std::max(fs.attribute_seconds(*place.node), std::min(kMoment, fs.times_in(*place.node).attributes));

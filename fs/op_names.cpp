@@ -125,17 +125,18 @@ int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_pa
   if (fs.crosses() && statx(path.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 &&
       makedev(st.stx_dev_major, st.stx_dev_minor) == fs.mount_device())
     return EXDEV;
-  return enter_node(fs, std::make_shared<const posix::Fd>(std::move(path)), entry);
+  if (fstat(path.get(), &entry.attr) < 0) return errno;
+  enter_node(fs, std::make_shared<const posix::Fd>(std::move(path)), entry);
+  return 0;
 }
 
-int enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry) {
-  if (fstatat(path->get(), "", &entry.attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
+std::shared_ptr<Node> enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry) {
   auto node = fs.nodes().look_up(path, entry.attr);
   entry.attr.st_ino = fs.shown_inode(entry.attr.st_dev, entry.attr.st_ino);
   entry.ino = node->id;
   entry.entry_timeout = fs.times_in(*node).names;
   entry.attr_timeout = fs.attribute_seconds(*node);
-  return 0;
+  return node;
 }
 
 void add_name_operations(fuse_lowlevel_ops& ops) {

@@ -38,7 +38,7 @@ int make_tmpfile(Filesystem& fs, NodeId parent, int flags, mode_t mode, const Ca
     fd = posix::Fd(openat(place->fd(), ".", flags | O_TMPFILE | O_CLOEXEC, mode));
     error = errno;
   }
-  return fd ? enter_open_file(fs, std::move(fd), flags, process, entry, open) : error;
+  return fd ? enter_open_file(fs, *place, nullptr, std::move(fd), flags, process, entry, open) : error;
 }
 
 void tmpfile(const RawRequest& request) {

@@ -2,8 +2,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -93,6 +95,30 @@ TEST_P(Coherence, DirectoriesMovedInTheSourceMove) {
   ASSERT_TRUE(soon([&] { return exists("a/deep/f"); }));
   ASSERT_EQ(rename(source("a").c_str(), source("b").c_str()), 0);
   EXPECT_TRUE(soon([&] { return !exists("a/deep/f") && exists("b/deep/f"); }));
+}
+
+TEST_P(Coherence, AFileThatWasMadeIsTheOneThatItsMakerHasAlthoughItsNameIsTakenMeanwhile) {
+  make_file("spare", {});
+  std::atomic<bool> done{false};
+  std::thread taker([&] {
+    while (!done) {
+      // Something else of the name, as soon as there is something.
+      if (syscall(SYS_renameat2, AT_FDCWD, source("spare").c_str(), AT_FDCWD, source("f").c_str(),
+                  RENAME_EXCHANGE) == 0)
+        rename(source("spare").c_str(), source("taken").c_str());
+      posix::Fd spare(open(source("spare").c_str(), O_CREAT | O_WRONLY, 0600));
+    }
+  });
+  int strangers = 0;
+  for (int i = 0; i < 1500; i++) {
+    unlink(source("f").c_str());
+    posix::Fd made(open(mounted("f").c_str(), O_CREAT | O_EXCL | O_RDWR, 0640));
+    struct stat st;
+    if (made && fstat(made.get(), &st) == 0) strangers += (st.st_mode & 0777) != 0640;
+  }
+  done = true;
+  taker.join();
+  EXPECT_EQ(strangers, 0);
 }
 
 TEST_P(Coherence, FilesThatAreRemovedInTheSourceGiveTheirSpaceBack) {

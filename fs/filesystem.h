@@ -176,8 +176,8 @@ void add_newer_operations(fuse_lowlevel_ops& ops);  // what only newer libfuse k
 /// Looks a name up and fills the reply; 0 or an errno. On success one lookup is counted on the node.
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry);
 
-/// The same for a file that is open already, with O_PATH, and whose attributes are in the entry.
-std::shared_ptr<Node> enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry);
+/// Completes an entry that has the attributes of the node's file.
+void fill_entry(Filesystem& fs, Node& node, fuse_entry_param& entry);
 
 /// The node and the handle of a file just made, with everything an answer to the kernel needs. `name`: what it was
 /// called in `parent`; null if it has none. 0 or an errno.

@@ -23,12 +23,13 @@ bool is_same(Node& node, const FileHandle& handle) {
 
 }  // namespace
 
-FileHandle FileHandle::of(int path_fd) {
+FileHandle FileHandle::of(int path_fd, const char* name, int* mount_id) {
   RawHandle raw{};
   raw.head.handle_bytes = sizeof raw.bytes;
-  int mount_id;
+  int own_mount_id;
   FileHandle handle;
-  if (name_to_handle_at(path_fd, "", &raw.head, &mount_id, AT_EMPTY_PATH) < 0) return handle;
+  if (name_to_handle_at(path_fd, name, &raw.head, mount_id ? mount_id : &own_mount_id, AT_EMPTY_PATH) < 0)
+    return handle;
   handle.type = raw.head.handle_type;
   handle.size = static_cast<uint8_t>(raw.head.handle_bytes);
   std::copy_n(raw.head.f_handle, handle.size, handle.bytes.begin());
@@ -83,8 +84,9 @@ NodeTable::NodeTable(posix::Fd root, const struct stat& st, size_t most_held)
     : most_held_(most_held),
       mount_(openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
       root_(std::make_shared<Node>()) {
-  root_->handle = FileHandle::of(root.get());
+  root_->handle = FileHandle::of(root.get(), "", &mount_id_);
   handles_work_ = root_->handle.size > 0 && root_->handle.open(mount_.get());
+  handles_tell_inodes_ = handles_work_ && root_->handle.inode() == st.st_ino;
   root_->path = std::make_shared<const posix::Fd>(std::move(root));
   root_->device = st.st_dev;
   root_->inode = st.st_ino;
@@ -132,21 +134,14 @@ void NodeTable::keep(Node& node, const PathFd& path, FileHandle handle) {
   }
 }
 
-std::shared_ptr<Node> NodeTable::look_up(const PathFd& path, const struct stat& st) {
-  // Asked outside the lock, where it may be needed.
-  FileHandle handle;
-  if (is_full(st) || uses_handles()) handle = FileHandle::of(path->get());
-  std::unique_lock lock(mutex_);
-  if (handle.size == 0 && uses_handles()) handle = FileHandle::of(path->get());  // only since a moment
-  auto [it, fresh] = by_key_.try_emplace({st.st_dev, st.st_ino}, 0);
-  if (!fresh) {
-    Slot& slot = slots_[it->second];
-    // Otherwise the number has been given to a new file; the old one's node stays until it is forgotten.
-    if (is_same(*slot.node, handle)) {
-      slot.lookups++;
-      return slot.node;
-    }
-  }
+// What is known of this number, unless it has been given to a new file; the old one's node stays until it is forgotten.
+NodeTable::Slot* NodeTable::find_known(const struct stat& st, const FileHandle& handle) {
+  auto it = by_key_.find({st.st_dev, st.st_ino});
+  if (it == by_key_.end() || !is_same(*slots_[it->second].node, handle)) return nullptr;
+  return &slots_[it->second];
+}
+
+std::shared_ptr<Node> NodeTable::add(const struct stat& st, const PathFd& path, const FileHandle& handle) {
   uint32_t index;
   if (free_.empty()) {
     index = static_cast<uint32_t>(slots_.size());
@@ -155,7 +150,7 @@ std::shared_ptr<Node> NodeTable::look_up(const PathFd& path, const struct stat& 
     index = free_.back();
     free_.pop_back();
   }
-  it->second = index;
+  by_key_[{st.st_dev, st.st_ino}] = index;
   Slot& slot = slots_[index];
   slot.lookups = 1;
   slot.node = std::make_shared<Node>();
@@ -165,6 +160,37 @@ std::shared_ptr<Node> NodeTable::look_up(const PathFd& path, const struct stat& 
   keep(*slot.node, path, is_full(st) ? handle : FileHandle{});
   if (size() > peak_) peak_ = size();
   return slot.node;
+}
+
+std::shared_ptr<Node> NodeTable::look_up(const PathFd& path, const struct stat& st) {
+  // Asked outside the lock, where it may be needed.
+  FileHandle handle;
+  if (is_full(st) || uses_handles()) handle = FileHandle::of(path->get());
+  std::unique_lock lock(mutex_);
+  if (handle.size == 0 && uses_handles()) handle = FileHandle::of(path->get());  // only since a moment
+  Slot* known = find_known(st, handle);
+  if (!known) return add(st, path, handle);
+  known->lookups++;
+  return known->node;
+}
+
+posix::Result<std::shared_ptr<Node>> NodeTable::look_up(int directory, const char* name, struct stat& st) {
+  if (!handles_tell_inodes_ || held_ < most_held_) return nullptr;
+  int mount_id;
+  const FileHandle handle = FileHandle::of(directory, name, &mount_id);
+  if (handle.size == 0 && errno == ENOENT) return posix::failure(ENOENT, name);
+  if (handle.size == 0 || mount_id != mount_id_ || fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    return nullptr;
+  // The name may have become another file's between the two. One that has got the number of the first as well is found
+  // to be gone when it is used, and looked up again.
+  if (st.st_dev != root_->device || handle.inode() != st.st_ino) return nullptr;
+  std::unique_lock lock(mutex_);
+  if (Slot* known = find_known(st, handle)) {
+    known->lookups++;
+    return known->node;
+  }
+  if (!is_full(st)) return nullptr;
+  return add(st, nullptr, handle);
 }
 
 posix::Result<PathFd> NodeTable::open(Node& node) const {

@@ -35,8 +35,9 @@ struct FileHandle {
 
   /// The file's number, in the forms that ext4, xfs and others use; nothing if it is another.
   std::optional<ino_t> inode() const;
-  /// Empty if the file system has none, or longer ones.
-  static FileHandle of(int path_fd);
+  /// Empty if the file system has none, or longer ones, and with errno if asking fails. `name`: in the directory
+  /// `path_fd`, not followed if it is a link; "" is for `path_fd` itself. `mount_id`: set to the mount that it is in.
+  static FileHandle of(int path_fd, const char* name = "", int* mount_id = nullptr);
   /// ESTALE: the file is gone. EPERM: CAP_DAC_READ_SEARCH is missing. `mount_fd`: any file of the file system, but not
   /// open with O_PATH.
   posix::Result<posix::Fd> open(int mount_fd) const;
@@ -91,6 +92,9 @@ class NodeTable {
   std::shared_ptr<Node> find_inode(dev_t device, ino_t inode) const;
   /// The node for what `path` has open, with one more lookup counted. It need not keep `path`.
   std::shared_ptr<Node> look_up(const PathFd& path, const struct stat& st);
+  /// The same for a name in `directory`, without opening the file, and `st` is filled. Null: that is not possible for this
+  /// one, or would have to cross into another mount. ENOENT: there is no such name.
+  posix::Result<std::shared_ptr<Node>> look_up(int directory, const char* name, struct stat& st);
   /// The file of a node. ESTALE: it has gone, not through the mount.
   posix::Result<PathFd> open(Node& node) const;
   /// The node of the file with this handle, if the kernel knows it.
@@ -127,13 +131,16 @@ class NodeTable {
   static uint32_t slot_of(NodeId id) { return static_cast<uint32_t>(id); }
   static uint32_t generation_of(NodeId id) { return static_cast<uint32_t>(id >> 32); }
   bool is_full(const struct stat& st) const;
+  Slot* find_known(const struct stat& st, const FileHandle& handle);
+  std::shared_ptr<Node> add(const struct stat& st, const PathFd& path, const FileHandle& handle);
   void keep(Node& node, const PathFd& path, FileHandle handle);
 
   static constexpr size_t kWorthwhile = 100'000;
 
   const size_t most_held_;
   posix::Fd mount_;  ///< for opening by handle
-  bool handles_work_ = false;
+  int mount_id_ = 0;
+  bool handles_work_ = false, handles_tell_inodes_ = false;
   mutable std::shared_mutex mutex_;
   std::shared_ptr<Node> root_;
   std::vector<Slot> slots_;

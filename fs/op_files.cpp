@@ -302,7 +302,8 @@ int enter_open_file(Filesystem& fs, const Place& parent, const char* name, posix
   if (fstat(fd.get(), &entry.attr) < 0) return errno;
   const PathFd path = path_of_made(fd, entry.attr, parent, name);
   if (!*path) return errno;
-  const Place place{enter_node(fs, path, entry), path};
+  const Place place{fs.nodes().look_up(path, entry.attr), path};
+  fill_entry(fs, *place.node, entry);
   open = make_open_file(fs, caller, place, std::move(fd), flags, entry.attr.st_mode);
   // The kernel asks once more before it lets the caller have it, unless it may believe this for a moment.
   entry.attr_timeout =

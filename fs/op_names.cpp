@@ -114,6 +114,14 @@ void op_rename(fuse_req_t request, fuse_ino_t from_id, const char* from, fuse_in
 }  // namespace
 
 int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_param& entry) {
+  if (!fs.crosses()) {
+    auto node = fs.nodes().look_up(parent.fd(), name, entry.attr);
+    if (!node) return node.error().code;
+    if (*node) {
+      fill_entry(fs, **node, entry);
+      return 0;
+    }
+  }
   // Without a mount of our own, not into what is mounted below the source: another file system, or even this mount,
   // where asking would be asking ourselves.
   open_how how{};
@@ -126,17 +134,16 @@ int look_up(Filesystem& fs, const Place& parent, const char* name, fuse_entry_pa
       makedev(st.stx_dev_major, st.stx_dev_minor) == fs.mount_device())
     return EXDEV;
   if (fstat(path.get(), &entry.attr) < 0) return errno;
-  enter_node(fs, std::make_shared<const posix::Fd>(std::move(path)), entry);
+  auto node = fs.nodes().look_up(std::make_shared<const posix::Fd>(std::move(path)), entry.attr);
+  fill_entry(fs, *node, entry);
   return 0;
 }
 
-std::shared_ptr<Node> enter_node(Filesystem& fs, const PathFd& path, fuse_entry_param& entry) {
-  auto node = fs.nodes().look_up(path, entry.attr);
+void fill_entry(Filesystem& fs, Node& node, fuse_entry_param& entry) {
   entry.attr.st_ino = fs.shown_inode(entry.attr.st_dev, entry.attr.st_ino);
-  entry.ino = node->id;
-  entry.entry_timeout = fs.times_in(*node).names;
-  entry.attr_timeout = fs.attribute_seconds(*node);
-  return node;
+  entry.ino = node.id;
+  entry.entry_timeout = fs.times_in(node).names;
+  entry.attr_timeout = fs.attribute_seconds(node);
 }
 
 void add_name_operations(fuse_lowlevel_ops& ops) {

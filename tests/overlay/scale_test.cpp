@@ -2,11 +2,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "mounted.h"
 
@@ -140,6 +143,30 @@ TEST_F(Scale, AFileThatWasWrittenCanBeRunAlthoughAReaderHasItStill) {
   size_t left = 0;
   for (int i = 0; i < 200 && (left = descriptors()) > before; i++) usleep(10000);
   EXPECT_LE(left, before);
+}
+
+TEST_F(Scale, AFileHasItsOwnAttributesAlthoughItsNameIsTakenMeanwhile) {
+  make_file("f", {'1'});
+  make_file("other", {'2', '2'});
+  mount("fds=0,cache=0.001");
+  std::atomic<bool> done{false};
+  std::thread taker([&] {
+    while (!done)
+      syscall(SYS_renameat2, AT_FDCWD, source("f").c_str(), AT_FDCWD, source("other").c_str(),
+              RENAME_EXCHANGE);
+  });
+  int strangers = 0;
+  for (int i = 0; i < 10000; i++) {
+    posix::Fd fd(open(mounted("f").c_str(), O_PATH));
+    struct stat st;  // as the lookup told it, most of the time
+    ASSERT_EQ(fstat(fd.get(), &st), 0);
+    posix::Fd readable(open(posix::proc_path(fd.get()).c_str(), O_RDONLY));
+    char bytes[3];
+    strangers += read(readable.get(), bytes, sizeof bytes) != st.st_size || bytes[0] - '0' != st.st_size;
+  }
+  done = true;
+  taker.join();
+  EXPECT_EQ(strangers, 0);
 }
 
 TEST_F(Scale, ANumberThatIsGivenToANewFileIsANewFile) {

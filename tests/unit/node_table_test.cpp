@@ -2,7 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -174,6 +178,79 @@ TEST_F(ByHandle, NothingKeepsADescriptorOpenThatADescriptionHasLent) {
   EXPECT_GT(path.use_count(), 1);
   node->end_use(nullptr);
   EXPECT_EQ(path.use_count(), 1);
+}
+
+// A directory with a file and a link to it.
+struct ByName : testing::Test {
+  void SetUp() override {
+    char name[] = "/var/tmp/node_XXXXXX";
+    ASSERT_TRUE(mkdtemp(name));
+    place = name;
+    directory = posix::Fd(open(name, O_PATH));
+    file = posix::Fd(openat(directory.get(), "file", O_CREAT | O_RDWR, 0600));
+    ASSERT_EQ(symlinkat("file", directory.get(), "link"), 0);
+    ASSERT_EQ(fstat(directory.get(), &root), 0);
+    if (!make_table(0)->opens_by_handle() || !fs::FileHandle::of(directory.get()).inode())
+      GTEST_SKIP() << "needs CAP_DAC_READ_SEARCH and ext4 or xfs";
+  }
+  void TearDown() override { std::filesystem::remove_all(place); }
+  std::unique_ptr<fs::NodeTable> make_table(size_t most_held) {
+    return std::make_unique<fs::NodeTable>(posix::duplicate(directory.get()).value(), root, most_held);
+  }
+  std::string place;
+  posix::Fd directory, file;
+  struct stat root, st;
+};
+
+TEST_F(ByName, FindsWhatANameStandsForWithoutOpeningIt) {
+  auto table = make_table(0);
+  const auto node = table->look_up(directory.get(), "file", st).value();
+  ASSERT_TRUE(node);
+  struct stat own;
+  ASSERT_EQ(fstat(file.get(), &own), 0);
+  EXPECT_EQ(st.st_ino, own.st_ino);
+  EXPECT_EQ(st.st_size, own.st_size);
+  EXPECT_EQ(table->look_up(shared(posix::duplicate(file.get()).value()), own), node);
+  EXPECT_EQ(table->look_up(directory.get(), "file", st).value(), node);
+  table->forget(node->id, 2);
+  EXPECT_EQ(table->find(node->id), node) << "looked up three times";
+  ASSERT_EQ(fstat(table->open(*node).value()->get(), &st), 0);
+  EXPECT_EQ(st.st_ino, own.st_ino);
+  ASSERT_TRUE(table->look_up(directory.get(), "link", st).value());
+  EXPECT_TRUE(S_ISLNK(st.st_mode));
+  EXPECT_EQ(table->look_up(directory.get(), "absent", st).error().code, ENOENT);
+}
+
+TEST_F(ByName, LeavesToBeOpenedWhatIsToBeHeld) {
+  EXPECT_EQ(make_table(SIZE_MAX)->look_up(directory.get(), "file", st).value(), nullptr);
+  ASSERT_EQ(mkdirat(directory.get(), "below", 0700), 0);
+  auto table = make_table(1);  // of directories twice as many are held
+  EXPECT_EQ(table->look_up(directory.get(), "below", st).value(), nullptr);
+  EXPECT_TRUE(table->look_up(directory.get(), "file", st).value());
+  EXPECT_EQ(table->size(), 2u);
+}
+
+// 0: it did not.
+int crosses(const std::string& place, const struct stat& root) {
+  constexpr int kSkip = 77;
+  const std::string below = place + "/below";
+  if (unshare(CLONE_NEWNS) < 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
+    return kSkip;
+  if (mkdir(below.c_str(), 0700) < 0 || mount(place.c_str(), below.c_str(), nullptr, MS_BIND, nullptr) < 0)
+    return kSkip;
+  fs::NodeTable table(posix::Fd(open(place.c_str(), O_PATH)), root, 0);
+  posix::Fd directory(open(place.c_str(), O_PATH));
+  struct stat st;
+  return table.look_up(directory.get(), "below", st).value() ? 1 : 0;
+}
+
+TEST_F(ByName, CrossesIntoNoOtherMountOfTheSameFileSystem) {
+  const pid_t child = fork();
+  if (child == 0) _exit(crosses(place, root));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs mounts of its own";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(NodeTable, TellsTheNumberInAHandleOfExt4AndXfs) {

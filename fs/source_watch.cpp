@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <sys/fanotify.h>
 
-#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -16,7 +15,10 @@ constexpr uint64_t kNames = FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED
 constexpr uint64_t kWatched = kNames | FAN_ATTRIB | FAN_ONDIR;
 
 // Events come in bursts, most of them our own doing: one look for many. This bounds how late a change is noticed.
-constexpr auto kPause = std::chrono::milliseconds(1);
+constexpr int kPauseMs = 1;
+
+// A read that leaves room for one has fetched all there were.
+constexpr size_t kLargestEvent = 4096;
 
 FileHandle handle_in(const char*& at, const char* end) {
   FileHandle handle;
@@ -47,6 +49,17 @@ void read_record(const char* at, const fanotify_event_info_header& head, SourceE
   }
 }
 
+void read_records(std::span<const char> bytes, size_t at, SourceEvent& event) {
+  while (at < bytes.size()) {
+    fanotify_event_info_header info;
+    if (bytes.size() - at < sizeof info + sizeof(__kernel_fsid_t)) return;
+    memcpy(&info, bytes.data() + at, sizeof info);
+    if (info.len < sizeof info + sizeof(__kernel_fsid_t) || info.len > bytes.size() - at) return;
+    read_record(bytes.data() + at, info, event);
+    at += info.len;
+  }
+}
+
 }  // namespace
 
 void for_each_event(std::span<const char> bytes, pid_t own,
@@ -59,15 +72,10 @@ void for_each_event(std::span<const char> bytes, pid_t own,
     SourceEvent event;
     event.lost = head.mask & FAN_Q_OVERFLOW;
     event.names = head.mask & kNames;
-    for (size_t record = at + head.metadata_len; record < at + head.event_len;) {
-      fanotify_event_info_header info;
-      if (at + head.event_len - record < sizeof info + sizeof(__kernel_fsid_t)) break;
-      memcpy(&info, bytes.data() + record, sizeof info);
-      if (info.len < sizeof info + sizeof(__kernel_fsid_t) || info.len > at + head.event_len - record) break;
-      read_record(bytes.data() + record, info, event);
-      record += info.len;
+    if (event.lost || head.pid != own) {
+      read_records(bytes.subspan(at, head.event_len), head.metadata_len, event);
+      each(event);
     }
-    if (event.lost || head.pid != own) each(event);
     at += head.event_len;
   }
 }
@@ -97,16 +105,28 @@ SourceWatch::~SourceWatch() {
   thread_.join();
 }
 
+// Hands on all events that there are; whether there were any.
+bool SourceWatch::drain(std::span<char> buffer) {
+  ssize_t n;
+  bool any = false;
+  do {
+    n = read(events_.get(), buffer.data(), buffer.size());
+    if (n <= 0) break;
+    any = true;
+    for_each_event(buffer.first(static_cast<size_t>(n)), own_, changed_);
+  } while (static_cast<size_t>(n) > buffer.size() - kLargestEvent);
+  return any;
+}
+
+// A burst is looked at until it is over, without asking each time whether there is more.
 void SourceWatch::run() {
   std::vector<char> buffer(64 * 1024);
-  const pid_t own = getpid();
   for (;;) {
-    pollfd waits[] = {{events_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    pollfd waits[] = {{stop_.get(), POLLIN, 0}, {events_.get(), POLLIN, 0}};
     if (poll(waits, 2, -1) < 0 && errno != EINTR) return;
-    if (waits[1].revents) return;
-    std::this_thread::sleep_for(kPause);
-    for (ssize_t n; (n = read(events_.get(), buffer.data(), buffer.size())) > 0;)
-      for_each_event({buffer.data(), static_cast<size_t>(n)}, own, changed_);
+    do {
+      if (poll(waits, 1, kPauseMs) > 0) return;
+    } while (drain(buffer));
   }
 }
 

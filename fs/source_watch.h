@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -39,7 +40,9 @@ class SourceWatch {
  private:
   SourceWatch(posix::Fd events, posix::Fd stop, Changed changed);
   void run();
+  bool drain(std::span<char> buffer);
 
+  const pid_t own_ = getpid();
   posix::Fd events_, stop_;
   Changed changed_;
   std::thread thread_;

@@ -13,6 +13,8 @@ constexpr uid_t kNobody = 65534;
 const uid_t own_uid = geteuid();
 const gid_t own_gid = getegid();
 
+thread_local bool is_self = true;
+
 void set_ids(uid_t uid, gid_t gid) {
   syscall(SYS_setfsgid, gid);
   syscall(SYS_setfsuid, uid);
@@ -39,9 +41,16 @@ void keep_capabilities(uint64_t mask) {
   syscall(SYS_capset, &header, data);
 }
 
+void become(uid_t uid, gid_t gid, uint64_t capabilities) {
+  is_self = false;
+  set_ids(uid, gid);
+  keep_capabilities(capabilities);
+}
+
 void back_to_self() {
-  set_ids(own_uid, own_gid);
-  keep_capabilities(~0ull);
+  if (is_self) return;
+  become(own_uid, own_gid, ~0ull);
+  is_self = true;
 }
 
 bool privileged() { return own_uid == 0; }
@@ -64,10 +73,8 @@ void prepare_thread() {
 
 AsCreator::AsCreator(const Caller& caller, bool with_umask)
     : switched_(privileged() && (caller.uid != 0 || caller.gid != 0)) {
-  if (switched_) {
-    set_ids(caller.uid, caller.gid);
-    keep_capabilities(~bit(CAP_SYS_RESOURCE));  // quota and reserved blocks are the caller's
-  }
+  // Quota and reserved blocks are the caller's.
+  if (switched_) become(caller.uid, caller.gid, ~bit(CAP_SYS_RESOURCE));
   if (with_umask) set_umask(caller.umask);
 }
 AsCreator::~AsCreator() {
@@ -76,17 +83,14 @@ AsCreator::~AsCreator() {
 
 AsWriter::AsWriter(const Caller& caller) : switched_(privileged() && caller.uid != 0) {
   if (!switched_) return;
-  set_ids(caller.uid, caller.gid);
-  keep_capabilities(~(bit(CAP_FSETID) | bit(CAP_SYS_RESOURCE)));
+  become(caller.uid, caller.gid, ~(bit(CAP_FSETID) | bit(CAP_SYS_RESOURCE)));
 }
 AsWriter::~AsWriter() {
   if (switched_) back_to_self();
 }
 
 AsNobody::AsNobody() {
-  if (!privileged()) return;
-  set_ids(kNobody, kNobody);
-  keep_capabilities(bit(CAP_SYS_ADMIN));
+  if (privileged()) become(kNobody, kNobody, bit(CAP_SYS_ADMIN));
 }
 AsNobody::~AsNobody() {
   if (privileged()) back_to_self();

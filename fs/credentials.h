@@ -45,7 +45,7 @@ class AsWriter {
 };
 
 /// For registering a file for passthrough: the kernel does all later I/O on it with these rights, so they are
-/// as few as it accepts.
+/// as few as it accepts. The thread has its own afterwards, also where it was somebody else before.
 class AsNobody {
  public:
   AsNobody();

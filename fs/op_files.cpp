@@ -48,37 +48,40 @@ void op_open(fuse_req_t request, fuse_ino_t id, fuse_file_info* fi) {
   auto place = place_of(request, id);
   if (!place) return;
   posix::Fd fd;
-  int error = 0;
-  if (!opens_late(fs, fi->flags)) {
+  OpenReply open;
+  {
     std::optional<AsWriter> as;
-    if (fi->flags & O_TRUNC) as.emplace(caller_of(request));
-    fd = posix::Fd(open(place->name().c_str(), OpenFile::daemon_flags(fi->flags) | (fi->flags & O_TRUNC)));
-    error = errno;
-    if (!fd) return void(fuse_reply_err(request, error));
+    if (!opens_late(fs, fi->flags)) {
+      if (fi->flags & O_TRUNC) as.emplace(caller_of(request));
+      fd =
+          posix::Fd(::open(place->name().c_str(), OpenFile::daemon_flags(fi->flags) | (fi->flags & O_TRUNC)));
+      if (!fd) return void(fuse_reply_err(request, errno));
+    }
+    open = make_open_file(fs, fuse_req_ctx(request)->pid, *place, std::move(fd), fi->flags);
   }
-  OpenReply open = make_open_file(fs, fuse_req_ctx(request)->pid, *place, std::move(fd), fi->flags);
   if (fs.session().reply_open(request, open) == -ENOENT) abandon(fs, open);
 }
 
+// 0 or an errno.
+int make_file(fuse_req_t request, const Place& parent, const char* name, mode_t mode, int flags,
+              fuse_entry_param& entry, OpenReply& open) {
+  AsCreator as(caller_of(request), true);
+  // Never an existing file, never through a link: what is there already must be opened the checked way, and the kernel
+  // comes back for that when it hears ESTALE.
+  posix::Fd fd(openat(parent.fd(), name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!fd) return errno == EEXIST && !(flags & O_EXCL) ? ESTALE : errno;
+  return enter_open_file(filesystem_of(request), parent, name, std::move(fd), flags,
+                         fuse_req_ctx(request)->pid, entry, open);
+}
+
 void op_create(fuse_req_t request, fuse_ino_t parent_id, const char* name, mode_t mode, fuse_file_info* fi) {
-  Filesystem& fs = filesystem_of(request);
   auto parent = place_of(request, parent_id);
   if (!parent) return;
-  posix::Fd fd;
-  int error;
-  {
-    AsCreator as(caller_of(request), true);
-    // Never an existing file, never through a link: what is there already must be opened the checked way, and the
-    // kernel comes back for that when it hears ESTALE.
-    fd = posix::Fd(openat(parent->fd(), name, fi->flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    error = errno;
-  }
-  if (!fd) return void(fuse_reply_err(request, error == EEXIST && !(fi->flags & O_EXCL) ? ESTALE : error));
   fuse_entry_param entry{};
   OpenReply open;
-  error =
-      enter_open_file(fs, *parent, name, std::move(fd), fi->flags, fuse_req_ctx(request)->pid, entry, open);
-  if (error) return void(fuse_reply_err(request, error));
+  if (int error = make_file(request, *parent, name, mode, fi->flags, entry, open))
+    return void(fuse_reply_err(request, error));
+  Filesystem& fs = filesystem_of(request);
   if (fs.session().reply_create(request, entry, open) == -ENOENT) leave_open_file(fs, entry, open);
 }
 

@@ -31,14 +31,9 @@ int make_tmpfile(Filesystem& fs, NodeId parent, int flags, mode_t mode, const Ca
                  fuse_entry_param& entry, OpenReply& open) {
   auto place = fs.place(parent);
   if (!place) return place.error().code;
-  posix::Fd fd;
-  int error;
-  {
-    AsCreator as(caller, true);
-    fd = posix::Fd(openat(place->fd(), ".", flags | O_TMPFILE | O_CLOEXEC, mode));
-    error = errno;
-  }
-  return fd ? enter_open_file(fs, *place, nullptr, std::move(fd), flags, process, entry, open) : error;
+  AsCreator as(caller, true);
+  posix::Fd fd(openat(place->fd(), ".", flags | O_TMPFILE | O_CLOEXEC, mode));
+  return fd ? enter_open_file(fs, *place, nullptr, std::move(fd), flags, process, entry, open) : errno;
 }
 
 void tmpfile(const RawRequest& request) {

@@ -76,6 +76,34 @@ TEST_F(Callers, TheReserveIsNotForUsers) {
   EXPECT_EQ(shell("umount " + source_).first, 0);
 }
 
+TEST_F(Callers, TheDaemonIsItselfAgainAfterEachOfThem) {
+  ASSERT_EQ(chmod(source_.c_str(), 0777), 0);
+  for (const char* options : {"passthrough=on", "passthrough=off"}) {
+    mount(options);
+    EXPECT_EQ(in_child([&] {
+                if (setgroups(0, nullptr) || setgid(1001) || setuid(1000)) return 9;
+                posix::Fd made(open(mounted("f").c_str(), O_CREAT | O_WRONLY, 0644));
+                posix::Fd nameless(open(mount_.c_str(), O_TMPFILE | O_RDWR, 0600));
+                if (!made || !nameless || mkdir(mounted("d").c_str(), 0755)) return errno;
+                made = posix::Fd(open(mounted("f").c_str(), O_TRUNC | O_WRONLY));
+                return made && truncate(mounted("f").c_str(), 7) == 0 ? 0 : errno;
+              }),
+              0);
+    struct stat st;
+    for (const char* name : {"f", "d"}) {
+      ASSERT_EQ(stat(source(name).c_str(), &st), 0);
+      EXPECT_EQ(st.st_uid, 1000u) << name;
+      EXPECT_EQ(st.st_gid, 1001u) << name;
+      std::filesystem::remove(source(name));
+    }
+    const std::string threads = "/proc/" + std::to_string(daemon()) + "/task/*/status";
+    EXPECT_EQ(shell("cat " + threads + " | grep -E '^[UG]id:' | grep -v '0\t0\t0\t0$'").second, "")
+        << options;
+    EXPECT_EQ(shell("awk '/^CapPrm/{own=$2} /^CapEff/ && $2 != own' " + threads).second, "") << options;
+    unmount();
+  }
+}
+
 // As an ordinary user, through fusermount3: no passthrough, everything else.
 TEST_F(Callers, AUserMountsHisOwnData) {
   if (!has_mount_namespaces()) GTEST_SKIP() << "needs mount namespaces";

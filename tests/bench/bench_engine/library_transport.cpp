@@ -4,6 +4,8 @@
 namespace bench {
 namespace {
 
+constexpr uint64_t kMostOfOne = 1 << 30;  // one operation moves less than 2 GiB
+
 /// One open file and one registered buffer, shared by all threads.
 class LibraryTransport : public Transport {
  public:
@@ -116,8 +118,6 @@ class BatchChannel : public Channel {
   }
 
  private:
-  static constexpr uint64_t kMostOfOne = 1 << 30;  // one operation moves less than 2 GiB
-
   posix::Result<void> submit(std::span<const Request> requests) {
     for (size_t i = 0; i < requests.size(); i++) {
       hipFileIOParams_t& p = parameters_[i];
@@ -185,10 +185,13 @@ class AsyncChannel : public Channel {
   }
 
   posix::Result<void> move(std::span<const Request> requests) override {
-    for (size_t i = 0; i < requests.size(); i++) {
-      Call& c = calls_[i];
-      c = {requests[i].length, static_cast<hoff_t>(requests[i].offset),
-           static_cast<hoff_t>(requests[i].offset), 0};
+    calls_.clear();
+    for (const Request& request : requests)
+      for (uint64_t done = 0; done < request.length; done += kMostOfOne) {
+        const auto at = static_cast<hoff_t>(request.offset + done);
+        calls_.push_back({std::min(kMostOfOne, request.length - done), at, at, 0});
+      }
+    for (Call& c : calls_) {  // which stay where they are from here on
       auto call = t_.writes() ? t_.api().write_async : t_.api().read_async;
       auto done = t_.api().check(kName, call(t_.handle(), t_.buffer(), &c.size, &c.file_offset,
                                              &c.buffer_offset, &c.bytes, stream()));
@@ -196,9 +199,8 @@ class AsyncChannel : public Channel {
     }
     if (hip::Error e = runtime_->hip().hipStreamSynchronize(stream_.handle()); e != hip::kSuccess)
       return tl::unexpected(hip_failure(*runtime_, "hipStreamSynchronize", e));
-    for (size_t i = 0; i < requests.size(); i++)
-      if (calls_[i].bytes != static_cast<ssize_t>(requests[i].length))
-        return tl::unexpected(t_.api().failure(kName, calls_[i].bytes));
+    for (const Call& c : calls_)
+      if (c.bytes != static_cast<ssize_t>(c.size)) return tl::unexpected(t_.api().failure(kName, c.bytes));
     return {};
   }
 
@@ -212,10 +214,7 @@ class AsyncChannel : public Channel {
 
   AsyncChannel(const LibraryTransport& transport, std::shared_ptr<const gpu::Runtime> runtime,
                gpu::Stream stream)
-      : t_(transport),
-        runtime_(std::move(runtime)),
-        stream_(std::move(stream)),
-        calls_(t_.workload().depth) {}
+      : t_(transport), runtime_(std::move(runtime)), stream_(std::move(stream)) {}
   hipStream_t stream() const { return reinterpret_cast<hipStream_t>(stream_.handle()); }
 
   const LibraryTransport& t_;

@@ -29,10 +29,15 @@ int waking_signal() { return SIGRTMIN + 1; }
 
 unsigned most_threads() { return std::max(10u, 2 * std::thread::hardware_concurrency()); }
 
-// As many as may be busy in a moment: to end and to make threads in turn takes longer than requests.
-int most_idle() { return static_cast<int>(std::max(8u, std::thread::hardware_concurrency())); }
-
 }  // namespace
+
+void Load::end(Clock::time_point now) {
+  const int busy = --busy_;
+  Clock::time_point began = began_;
+  if (now - began < kPeriod || !began_.compare_exchange_strong(began, now)) return;
+  peak_before_ = now - began < 2 * kPeriod ? peak_.load() : busy;
+  peak_ = busy;
+}
 
 void block_ending_signals() {
   const sigset_t set = ending_signals();
@@ -41,11 +46,7 @@ void block_ending_signals() {
 }
 
 RequestLoop::RequestLoop(int device, size_t largest, ServeRequest serve)
-    : device_(device),
-      largest_(largest),
-      serve_(std::move(serve)),
-      ended_(eventfd(0, EFD_CLOEXEC)),
-      most_idle_(most_idle()) {
+    : device_(device), largest_(largest), serve_(std::move(serve)), ended_(eventfd(0, EFD_CLOEXEC)) {
   struct sigaction wake {};
   wake.sa_handler = [](int) {};
   sigaction(waking_signal(), &wake, nullptr);
@@ -90,8 +91,12 @@ void RequestLoop::work(Worker& worker) {
       break;
     }
     if (others_idle == 0) add_thread();
+    load_.begin();
     serve_({buffer, static_cast<size_t>(n)});
-    if (idle_ >= most_idle_) break;
+    load_.end(Load::Clock::now());
+    // The kernel wakes those that wait in turn, and who has waited long is slow to get going: there are no more than were
+    // needed of late.
+    if (idle_ > load_.peak()) break;
   }
   worker.done = true;
 }

@@ -50,6 +50,11 @@ bool loses_set_id_bits_to_nobody(int fd) {
   return st.st_mode & S_ISGID && !(st.st_mode & S_IXGRP);
 }
 
+bool is_served_for_set_id_bits(int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID);
+}
+
 bool refuses_change_to_nobody_new(const std::string& path, int flags) {
   struct stat st;
   if (fstatat(AT_FDCWD, path.c_str(), &st, flags) < 0 || S_ISDIR(st.st_mode)) return false;
@@ -66,7 +71,7 @@ void avoid_known(Step& step) {
   // The kernel checks some offsets against the largest file that a FUSE file system may have, not the one below.
   const std::string name = step.operation->name;
   constexpr off_t kPossible = off_t{1} << 40;
-  if (name == "lseek" || name == "copy_file_range" || name == "sendfile") {
+  if (name == "lseek" || name == "copy_file_range" || name == "sendfile" || name == "fallocate") {
     step.offset = std::min(step.offset, kPossible);
     step.offset2 = std::min(step.offset2, kPossible);
   }

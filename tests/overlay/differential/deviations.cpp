@@ -9,6 +9,8 @@
 namespace differential {
 namespace {
 
+constexpr off_t kPossible = off_t{1} << 40;  // every file system here takes such files
+
 // Not in the list because no step does it:
 //  - fcntl(F_SETFL) that takes O_APPEND away or changes O_DIRECT: the backing file keeps the flags that it was opened
 //    with. Setting O_APPEND works and is done.
@@ -50,6 +52,10 @@ bool loses_set_id_bits_to_nobody(int fd) {
   return st.st_mode & S_ISGID && !(st.st_mode & S_IXGRP);
 }
 
+bool loses_set_id_bits_beyond_files(int fd, off_t offset) {
+  return offset > kPossible && is_served_for_set_id_bits(fd);
+}
+
 bool is_served_for_set_id_bits(int fd) {
   struct stat st;
   return fstat(fd, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID);
@@ -70,8 +76,7 @@ bool seeks_alike(int fd, int whence, bool passthrough) {
 void avoid_known(Step& step) {
   // The kernel checks some offsets against the largest file that a FUSE file system may have, not the one below.
   const std::string name = step.operation->name;
-  constexpr off_t kPossible = off_t{1} << 40;
-  if (name == "lseek" || name == "copy_file_range" || name == "sendfile" || name == "fallocate") {
+  if (name == "lseek" || name == "copy_file_range" || name == "sendfile") {
     step.offset = std::min(step.offset, kPossible);
     step.offset2 = std::min(step.offset2, kPossible);
   }

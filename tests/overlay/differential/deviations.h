@@ -27,6 +27,10 @@ bool loses_set_id_bits_to_nobody(int fd);
 /// access time of the file below stays. Steps do not map such files.
 bool is_served_for_set_id_bits(int fd);
 
+/// What writes behind the largest file that there can be below is refused there; the kernel, which does not know that, has
+/// had the set-id bits removed by then.
+bool loses_set_id_bits_beyond_files(int fd, off_t offset);
+
 /// chown(2) to neither owner nor group is the owner's alone where it takes set-id bits away. What reaches the daemon of it
 /// says no more than what comes before a stranger's write to such a file, so it lets both pass.
 bool refuses_change_to_nobody_new(const std::string& path, int flags);

@@ -90,6 +90,7 @@ template <typename Write>
 std::string write_with(Tree& t, const Step& s, Write write_window) {
   if (appends_unaligned(t.fd(s.slot))) return "not written";
   if (t.passthrough && loses_set_id_bits_to_nobody(t.fd(s.slot))) return "not written";
+  if (loses_set_id_bits_beyond_files(t.fd(s.slot), s.offset)) return "not written";
   Window w(t.fd(s.slot), s);
   memset(buffer, s.fill, w.length);
   return result_text(write_window(w));
@@ -120,6 +121,7 @@ std::string run_ftruncate(Tree& t, const Step& s) { return result_text(ftruncate
 std::string run_truncate(Tree&, const Step& s) { return result_text(truncate(s.path.c_str(), s.offset)); }
 
 std::string run_fallocate(Tree& t, const Step& s) {
+  if (loses_set_id_bits_beyond_files(t.fd(s.slot), s.offset)) return "not written";
   return result_text(fallocate(t.fd(s.slot), s.flags, s.offset, static_cast<off_t>(s.length)));
 }
 

@@ -15,6 +15,7 @@
 #include "engine/transfer.h"
 #include "engine/window_transfer.h"
 #include "kernels/code_objects.h"
+#include "storage/page_cache.h"
 
 namespace engine {
 namespace {
@@ -366,6 +367,7 @@ void Engine::read_ahead(const storage::File& file, uint64_t offset, uint64_t len
   std::array<iovec, kReadAheadStep / scratch.size()> parts;
   for (uint64_t at = offset, end = offset + length; at < end; at += kReadAheadStep) {
     const uint64_t step = std::min(kReadAheadStep, end - at);
+    if (storage::residency(file, at, step).all()) continue;
     size_t count = 0;
     for (uint64_t left = step; left > 0; left -= parts[count++].iov_len)
       parts[count] = {scratch.data(), std::min<size_t>(left, scratch.size())};

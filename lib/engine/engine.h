@@ -81,7 +81,7 @@ class Engine {
   /// Makes the streams of a device that requests will need. To be called before a stream of the program is made to wait
   /// for a request: runtimes may make no streams while one waits.
   void prepare(int device);
-  /// Reads a range into the page cache; nothing where the configuration wants nothing there.
+  /// Reads what is missing of a range into the page cache; nothing where the configuration wants nothing there.
   void read_ahead(const storage::File& file, uint64_t offset, uint64_t length) const;
   /// Copies [offset, offset + length) of memory to the host; 0 or an errno.
   int fetch(const gpu::Memory& memory, uint64_t offset, char* out, size_t length);

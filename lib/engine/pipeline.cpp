@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "storage/page_cache.h"
+
 namespace engine {
 namespace {
 
@@ -188,12 +190,12 @@ void Pipeline::cut(Chunk& chunk) {
   const bool direct = work_.direct && c_.file.direct() >= 0;
   if (!direct || !reading_) return add_piece(chunk, chunk.length, direct);
   const uint64_t at = c_.file_offset + chunk.begin;
-  const storage::Residency whole = residency(at, chunk.length);
+  const storage::Residency whole = storage::residency(c_.file, at, chunk.length);
   if (whole.all() || whole.none() || chunk.length <= kPiece)
     return add_piece(chunk, chunk.length, !whole.all());
   for (uint64_t done = 0; done < chunk.length;) {
     const uint64_t length = std::min(chunk.length - done, kPiece - (at + done) % kPiece);
-    add_piece(chunk, length, !residency(at + done, length).all());
+    add_piece(chunk, length, !storage::residency(c_.file, at + done, length).all());
     done += length;
   }
 }
@@ -208,12 +210,6 @@ void Pipeline::add_piece(Chunk& chunk, uint64_t length, bool direct) {
   piece.length = length;
   piece.direct = direct;
   chunk.pieces.push_back(piece);
-}
-
-storage::Residency Pipeline::residency(uint64_t offset, uint64_t length) const {
-  if (auto known = storage::residency(c_.file.own(), offset, length)) return *known;
-  const int fd = c_.file.buffered();
-  return fd < 0 ? storage::Residency{0, 1} : storage::probe_residency(fd, offset, length);
 }
 
 void Pipeline::submit(Piece& piece) {

@@ -12,7 +12,6 @@
 #include "engine/chunk_cursor.h"
 #include "engine/chunk_result.h"
 #include "engine/transfer.h"
-#include "storage/page_cache.h"
 
 namespace engine {
 
@@ -80,7 +79,6 @@ class Pipeline {
   void start_io(Chunk& chunk);
   void cut(Chunk& chunk);
   void add_piece(Chunk& chunk, uint64_t length, bool direct);
-  storage::Residency residency(uint64_t offset, uint64_t length) const;
   void submit(Piece& piece);
   void on_io(const IoCompletion& done);
   void run_buffered(Piece& piece);

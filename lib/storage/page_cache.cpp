@@ -36,4 +36,9 @@ Residency probe_residency(int buffered, uint64_t offset, uint64_t length) {
   return {cached(offset + length - 1) ? 2u : 1u, 2};
 }
 
+Residency residency(const File& file, uint64_t offset, uint64_t length) {
+  if (auto known = residency(file.own(), offset, length)) return *known;
+  return file.buffered() < 0 ? Residency{0, 1} : probe_residency(file.buffered(), offset, length);
+}
+
 }  // namespace storage

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "storage/file.h"
+
 namespace storage {
 
 struct Residency {
@@ -20,5 +22,8 @@ std::optional<Residency> residency(int fd, uint64_t offset, uint64_t length);
 /// The same by reading a byte of the first and of the last page without waiting, for where cachestat is not to be had.
 /// `buffered`: a descriptor without O_DIRECT. A probe that fails starts the kernel's read-ahead at that place.
 Residency probe_residency(int buffered, uint64_t offset, uint64_t length);
+
+/// By the first of these that is to be had; none where neither is.
+Residency residency(const File& file, uint64_t offset, uint64_t length);
 
 }  // namespace storage

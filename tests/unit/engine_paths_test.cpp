@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
 #include <set>
 
@@ -245,6 +246,28 @@ TEST_F(EnginePaths, ReadsOfManyWhatWaitsForNoDisk) {
       EXPECT_FALSE(outcomes[i]) << i;
     }
   }
+}
+
+// Of this process, by read calls.
+uint64_t bytes_read_so_far() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  return bytes;
+}
+
+TEST_F(EnginePaths, ReadsAheadWhatIsNotCachedAndNothingElse) {
+  const auto bytes = pattern(4 * kMiB, 65);
+  fill_file(bytes);
+  auto file = open_file(O_RDONLY);
+  drop_cache();
+  if (cached_pages(bytes.size()) != 0) GTEST_SKIP() << "the page cache could not be emptied here";
+  engine_->read_ahead(*file, kMiB, 2 * kMiB);
+  EXPECT_GE(cached_pages(bytes.size()), 2 * kMiB / 4096 - 8);  // the kernel may drop some at any time
+  const uint64_t before = bytes_read_so_far();
+  engine_->read_ahead(*file, kMiB, 2 * kMiB);
+  EXPECT_LT(bytes_read_so_far() - before, kMiB + 4096);
 }
 
 TEST_F(EnginePaths, SaysWithoutCachestatWhatIsCached) {

@@ -101,7 +101,6 @@ engine::Outcome carry_out(Filesystem& fs, OpenFile& file, const GpuIo& io,
 }
 
 std::optional<engine::Outcome> carry_out_at_once(Filesystem& fs, OpenFile& file, const GpuIo& io) try {
-  if (io.direction != engine::Direction::read || io.length > engine::kAtOnceByDevice) return std::nullopt;
   auto opened = engine_file(fs, file);
   if (!opened) return std::nullopt;
   auto outcome = fs.engine().run_at_once(request_of(**opened, io));

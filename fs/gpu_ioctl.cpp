@@ -283,10 +283,7 @@ class Batch {
 
   static void start(const std::shared_ptr<Batch>& batch) {
     auto parts = batch->check();
-    if (is_small(parts)) {
-      for (auto& part : parts) batch->run_at_once(part);
-      std::erase_if(parts, [](const Part& part) { return part.ios.empty(); });
-    }
+    if (parts.size() == 1 && batch->run_at_once(parts[0])) parts.clear();
     const dev_t source = batch->call_.file()->node->device;
     batch->open_parts_ = parts.size() + 1;
     for (auto& part : parts) {
@@ -330,15 +327,8 @@ class Batch {
     return parts;
   }
 
-  static bool is_small(const std::vector<Part>& parts) {
-    uint64_t bytes = 0;
-    for (const Part& part : parts)
-      for (const GpuIo& io : part.ios) bytes += io.length;
-    return bytes <= engine::kAtOnce;
-  }
-
-  /// What waits for no disk; the rest stays in the part.
-  void run_at_once(Part& part) {
+  /// What waits for no disk; the rest stays in the part. Whether that was all.
+  bool run_at_once(Part& part) {
     auto outcomes = carry_out_reads_at_once(call_.fs, *call_.file(), part.ios);
     Part left;
     for (size_t i = 0; i < outcomes.size(); i++) {
@@ -350,6 +340,7 @@ class Batch {
       }
     }
     part = std::move(left);
+    return part.ios.empty();
   }
 
   void run(Part& part) {

@@ -16,18 +16,20 @@ bool follows(const Transfer& a, const Transfer& b) {
 
 }  // namespace
 
-// A file or a buffer that was named for the operation before need not be looked up again.
-tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams_t& p,
-                                                           const hipFileIOParams_t* before,
-                                                           const Transfer* transfer_before) const {
+// The operation behind `before`. A file or a buffer that was named for the last of those need not be looked up again.
+tl::expected<Transfer, hipFileError_t> BatchContext::check(const hipFileIOParams_t* params,
+                                                           const Part& before) const {
+  const size_t i = before.size();
+  const hipFileIOParams_t& p = params[i];
   if (p.mode != hipFileBatch || (p.opcode != hipFileBatchRead && p.opcode != hipFileBatchWrite))
     return tl::unexpected(failure(hipFileInvalidValue));
   const auto& b = p.u.batch;
-  auto file = before && before->fh == p.fh ? transfer_before->file : driver_.find_file(p.fh);
+  const Transfer* last = i > 0 ? &before.back()->transfer : nullptr;
+  auto file = last && params[i - 1].fh == p.fh ? last->file : driver_.find_file(p.fh);
   if (!file) return tl::unexpected(failure(hipFileHandleNotRegistered));
   using Found = tl::expected<Use<RegisteredBuffer>, hipFileError_t>;
-  const bool same_buffer = before && before->u.batch.devPtr_base == b.devPtr_base;
-  auto buffer = same_buffer ? Found(transfer_before->buffer) : driver_.find_buffer(b.devPtr_base);
+  const bool same_buffer = last && params[i - 1].u.batch.devPtr_base == b.devPtr_base;
+  auto buffer = same_buffer ? Found(last->buffer) : driver_.find_buffer(b.devPtr_base);
   if (!buffer) return tl::unexpected(buffer.error());
   if (b.file_offset < 0 || !lies_within((*buffer)->memory, b.devPtr_offset, b.size))
     return tl::unexpected(failure(hipFileInvalidValue));
@@ -62,8 +64,7 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
   std::vector<std::shared_ptr<Operation>> operations;
   operations.reserve(count);
   for (unsigned i = 0; i < count; i++) {
-    auto transfer = i == 0 ? check(params[i], nullptr, nullptr)
-                           : check(params[i], &params[i - 1], &operations.back()->transfer);
+    auto transfer = check(params, operations);
     if (!transfer) return transfer.error();
     auto operation = std::make_shared<Operation>();
     operation->direction = transfer->direction;
@@ -73,8 +74,6 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
     operation->deadline = deadline;
     operations.push_back(std::move(operation));
   }
-  const bool small = is_small(operations);
-  auto jobs = small ? std::vector<Job>() : jobs_of(operations);  // before somebody else may end an operation
   {
     std::lock_guard lock(mutex_);
     if (outstanding_.size() + ended_.size() + count > capacity_) return failure(hipFileBatchFull);
@@ -82,7 +81,7 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
     for (const auto& operation : operations) add(operation);
   }
   driver_.stats().page().batch_enqueued.ok += count;
-  if (small) jobs = run_at_once(operations);
+  auto jobs = run_at_once(operations);
   if (jobs.empty()) return success();
   auto executor = driver_.executor();
   for (auto& [source, part] : jobs) {
@@ -92,12 +91,6 @@ hipFileError_t BatchContext::submit(const hipFileIOParams_t* params, unsigned co
         false, source);
   }
   return success();
-}
-
-bool BatchContext::is_small(const Part& part) {
-  uint64_t bytes = 0;
-  for (const auto& operation : part) bytes += operation->size;
-  return bytes <= engine::kAtOnce;
 }
 
 // What waits for no disk is done when it is submitted, as by io_uring: to wake a thread and to be woken takes longer.

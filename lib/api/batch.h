@@ -61,9 +61,7 @@ class BatchContext : public std::enable_shared_from_this<BatchContext> {
     }
   };
 
-  tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t& p, const hipFileIOParams_t* before,
-                                               const Transfer* transfer_before) const;
-  static bool is_small(const Part& part);
+  tl::expected<Transfer, hipFileError_t> check(const hipFileIOParams_t* params, const Part& before) const;
   static std::vector<Job> jobs_of(const Part& operations);
   std::vector<Job> run_at_once(const Part& operations);
   void run_part(const Part& part, const engine::CancelToken& token);

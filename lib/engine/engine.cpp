@@ -343,6 +343,9 @@ std::vector<Outcome> Engine::run_all(const std::vector<Request>& requests, const
 }
 
 std::vector<std::optional<Outcome>> Engine::run_all_at_once(const std::vector<Request>& requests) {
+  uint64_t bytes = 0;
+  for (const Request& r : requests) bytes += r.length;
+  if (bytes > kAtOnce) return std::vector<std::optional<Outcome>>(requests.size());
   return run_short(requests, Patience::none);
 }
 
@@ -391,16 +394,30 @@ Outcome Engine::run(const Request& request, const CancelToken& cancel) {
 }
 
 std::optional<Outcome> Engine::run_at_once(const Request& request) {
+  if (request.direction != Direction::read) return std::nullopt;
   if (const auto how = short_way_of(request)) return run_short(request, *how, Patience::none);
-  if (!is_fetched_by_device(request)) return std::nullopt;
-  return run(request, CancelToken(), lanes_.borrow());
+  return request.length <= kAtOnceByDevice ? run_by_device(request) : std::nullopt;
 }
 
-bool Engine::is_fetched_by_device(Request r) const {
-  if (r.direction != Direction::read || r.length > kAtOnceByDevice) return false;
+// A window that goes meanwhile is no reason to wait for a disk here.
+std::optional<Outcome> Engine::run_by_device(Request r) {
+  if (r.memory.pages) return std::nullopt;
   r.length = readable_length(r);
   const Situation s = situation(r, r.file->facts());
-  return s.windows && engine::plan(s).route() == Route::cached;
+  if (!s.windows) return std::nullopt;
+  const Plan plan = engine::plan(s);
+  if (plan.route() != Route::cached) return std::nullopt;
+  auto lane = lanes_.borrow();
+  const SegmentResult done = run_windows(context_of(r, *lane, CancelToken()), plan.segments[0], windows_);
+  lanes_.give_back(std::move(lane));
+  if (done.done < r.length) return std::nullopt;
+  Outcome outcome;
+  outcome.bytes = done.done;
+  outcome.by_route = done.by_route;
+  outcome.route = Route::cached;
+  outcome.reason = plan.reason;
+  tell(r, outcome);
+  return outcome;
 }
 
 }  // namespace engine

@@ -56,7 +56,7 @@ struct Outcome {
 
 /// Bytes of one read that run_at_once() may take.
 inline constexpr uint64_t kAtOnceByDevice = 2 << 20;
-/// What run_all_at_once() is to be given at most: some 100 us of work.
+/// Bytes that run_all_at_once() may take together: some 100 us of work.
 inline constexpr uint64_t kAtOnce = 512 << 10;
 
 /// Thread-safe. Requests run on the thread that calls.
@@ -69,14 +69,14 @@ class Engine {
   std::unique_ptr<Lane> lease();
   Outcome run(const Request& request, const CancelToken& cancel);
   Outcome run(const Request& request, const CancelToken& cancel, std::unique_ptr<Lane> lane);
-  /// A read that takes some 10 us, if no disk has to be waited for: for threads that others need. That is a small one, or
-  /// one of up to kAtOnceByDevice bytes that the device fetches by itself. Nothing if there is a disk to wait for, or if the
-  /// request goes another way; it is to be run() then, some of its bytes may have arrived.
+  /// A read that takes some 10 to 50 us, if no disk has to be waited for: for threads that others need. That is a small
+  /// one, or one of up to kAtOnceByDevice bytes that the device fetches by itself. Nothing if there is a disk to wait for,
+  /// or if the request goes another way; it is to be run() then, some of its bytes may have arrived.
   std::optional<Outcome> run_at_once(const Request& request);
   /// Many requests at once: small reads share one submission, the rest are carried out one after the other.
   std::vector<Outcome> run_all(const std::vector<Request>& requests, const CancelToken& cancel);
-  /// Those of many requests that run_at_once() would carry out, in one go. What there is to do at once for one caller
-  /// should be no more than kAtOnce bytes.
+  /// The small reads among them that wait for no disk, in one go; nothing for the others, nor for any if they are more
+  /// than kAtOnce bytes.
   std::vector<std::optional<Outcome>> run_all_at_once(const std::vector<Request>& requests);
   /// Makes the streams of a device that requests will need. To be called before a stream of the program is made to wait
   /// for a request: runtimes may make no streams while one waits.
@@ -122,8 +122,8 @@ class Engine {
   std::vector<std::optional<Outcome>> run_short(const std::vector<Request>& requests, Patience patience);
   /// Null where the CPU cannot store to the device's memory.
   const gpu::LargeBar* large_bar(int device) const;
-  /// All of it, from the page cache.
-  bool is_fetched_by_device(Request request) const;
+  /// A read that the device carries out alone, from files that are kept mapped for it; nothing if that is not all of it.
+  std::optional<Outcome> run_by_device(Request request);
   static uint64_t readable_length(const Request& request);
   struct Progress;
   /// Plans what is left and carries it out; true if another route may do what this one could not.

@@ -20,6 +20,11 @@ class EnginePaths : public Engine {
     config.routes = *engine::RouteSet::parse("staged");
     return config;
   }
+  void without_peers() {
+    engine::Config config;
+    config.routes = *engine::RouteSet::parse("staged,cached");
+    make(config);
+  }
   void make_with_three_threads(const gpu::HipTable& table) {
     engine::Config config = only_staged();
     config.copy_threads = 3;
@@ -197,9 +202,7 @@ TEST_F(EnginePaths, MakesNoStreamInARequestOnceADeviceIsPrepared) {
 TEST_F(EnginePaths, ReadsAtOnceOnlyWhatWaitsForNoDisk) {
   const auto bytes = pattern(kMiB + 100, 69);
   fill_file(bytes);
-  engine::Config config;
-  config.routes = *engine::RouteSet::parse("staged,cached");
-  make(config);
+  without_peers();
   auto file = open_file(O_RDONLY);
   gpu::Memory memory = device(bytes.size());
   auto at_once = [&](uint64_t offset, uint64_t length) {
@@ -220,9 +223,7 @@ TEST_F(EnginePaths, ReadsAtOnceOnlyWhatWaitsForNoDisk) {
 TEST_F(EnginePaths, ReadsOfManyWhatWaitsForNoDisk) {
   const auto bytes = pattern(2 * kMiB, 67);
   fill_file(bytes);
-  engine::Config config;
-  config.routes = *engine::RouteSet::parse("staged,cached");
-  make(config);
+  without_peers();
   auto file = open_file(O_RDONLY);
   gpu::Memory memory = device(bytes.size());
   drop_cache();
@@ -246,6 +247,20 @@ TEST_F(EnginePaths, ReadsOfManyWhatWaitsForNoDisk) {
       EXPECT_FALSE(outcomes[i]) << i;
     }
   }
+}
+
+TEST_F(EnginePaths, ReadsOfManyNothingAtOnceThatTakesLong) {
+  const auto bytes = pattern(2 * kMiB, 68);
+  fill_file(bytes);
+  without_peers();
+  auto file = open_file(O_RDONLY);
+  gpu::Memory memory = device(bytes.size());
+  std::vector<engine::Request> requests;
+  for (uint64_t at = 0; at < engine::kAtOnce; at += engine::kSmall)
+    requests.push_back({Direction::read, file.get(), memory, at, at, engine::kSmall});
+  for (auto& outcome : engine_->run_all_at_once(requests)) EXPECT_TRUE(outcome);
+  requests.push_back({Direction::read, file.get(), memory, kMiB, kMiB, 1});
+  for (auto& outcome : engine_->run_all_at_once(requests)) EXPECT_FALSE(outcome);
 }
 
 // Of this process, by read calls.

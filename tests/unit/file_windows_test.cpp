@@ -244,6 +244,9 @@ TEST_F(Windows, WhoseCopyFailsLeaveTheReadToAnotherRoute) {
   gpu::Memory memory = not_pages(bytes.size());
   open_windows(*file, memory);
   plan_faults("hipMemcpyAsync:1");
+  // Which is not for a thread that must not wait.
+  EXPECT_FALSE(engine_->run_at_once({Direction::read, file.get(), memory, 0, 0, kMiB}));
+  plan_faults("hipMemcpyAsync:1");
   Outcome o = read_all(*file, memory);
   EXPECT_EQ(o.error, 0);
   EXPECT_EQ(o.bytes, bytes.size());

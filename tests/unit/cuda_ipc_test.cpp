@@ -8,6 +8,7 @@
 #include "cuda_fixture.h"
 #include "gpu/import.h"
 #include "ipc_handle.h"
+#include "ipc_main.h"
 
 using namespace cuda_test;
 
@@ -89,8 +90,4 @@ int open_ipc_handle() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "--open-ipc-handle") return open_ipc_handle();
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return ipc_test::main_of(argc, argv, open_ipc_handle); }

@@ -33,10 +33,10 @@ class Async : public HipFile {
     return hipFileWriteAsync(handle_, device_, &size_, &file_offset_, &buffer_offset_, &bytes_, s);
   }
   // Holds a stream until release() is called.
-  void hold() {
+  void hold(StreamHandle held) {
     released_ = false;
     ASSERT_EQ(hip_api().hipLaunchHostFunc(
-                  stream_,
+                  held,
                   [](void* flag) {
                     while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
                   },
@@ -113,18 +113,12 @@ TEST_F(Async, StreamsThatAreCapturedAreRefused) {
   expect(read(stream()), hipFileSuccess);
 }
 
-class AsyncWithoutPeers : public Async {
+class AsyncWithoutPeers : public WithoutPeers<Async> {
  protected:
   void SetUp() override {
-    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, true), hipFileSuccess);
-    Async::SetUp();
+    WithoutPeers::SetUp();
     fill_file(pattern(100'000));
     size_ = 5000;
-  }
-  void TearDown() override {
-    Async::TearDown();
-    while (hipFileUseCount() > 0) expect(hipFileDriverClose(), hipFileSuccess);
-    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, false), hipFileSuccess);
   }
 };
 
@@ -135,7 +129,7 @@ TEST_F(AsyncWithoutPeers, ASmallReadFromThePageCacheOnAnIdleStreamIsDoneAtOnce) 
 }
 
 TEST_F(AsyncWithoutPeers, ASmallReadWaitsForWhatIsInTheStream) {
-  hold();
+  hold(stream_);
   expect(read(stream()), hipFileSuccess);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(bytes_, 0);
@@ -147,14 +141,7 @@ TEST_F(AsyncWithoutPeers, ASmallReadWaitsForWhatIsInTheStream) {
 TEST_F(AsyncWithoutPeers, ASmallReadWaitsForTheNullStreamWhereItsStreamDoes) {
   StreamHandle blocking = nullptr;
   ASSERT_EQ(hip_api().hipStreamCreateWithFlags(&blocking, 0), ::hip::kSuccess);
-  released_ = false;
-  ASSERT_EQ(hip_api().hipLaunchHostFunc(
-                nullptr,
-                [](void* flag) {
-                  while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-                },
-                &released_),
-            ::hip::kSuccess);
+  hold(nullptr);
   expect(read(reinterpret_cast<hipStream_t>(blocking)), hipFileSuccess);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(bytes_, 0);
@@ -210,7 +197,7 @@ TEST_F(Async, OperationsOfAStreamRunInOrder) {
   };
   std::vector<Step> steps(60);
   for (size_t i = 0; i < steps.size(); i++) steps[i].file_offset = static_cast<hoff_t>(i / 2 + i % 2) * 1000;
-  hold();
+  hold(stream_);
   for (size_t i = 0; i < steps.size(); i++) {
     auto& s = steps[i];
     auto call = i % 2 ? hipFileWriteAsync : hipFileReadAsync;
@@ -242,7 +229,7 @@ TEST_F(Async, WorkBehindAnOperationSeesItsData) {
 TEST_F(Async, ParametersAreReadWhenTheStreamReachesTheOperation) {
   fill_file(pattern(100'000));
   size_ = 50'000;
-  hold();
+  hold(stream_);
   expect(read(stream()), hipFileSuccess);
   size_ = 20'000;
   file_offset_ = 7;
@@ -258,7 +245,7 @@ TEST_F(Async, AParameterThatTurnsBadLateIsReported) {
   for (int which : {0, 1, 2}) {
     size_ = 1000;
     file_offset_ = buffer_offset_ = 0;
-    hold();
+    hold(stream_);
     expect(read(stream()), hipFileSuccess);
     if (which == 0) size_ = 1001;
     if (which == 1) file_offset_ = -5;
@@ -276,7 +263,7 @@ TEST_F(Async, FixedParametersAreFinalAtTheCall) {
          hipFileSuccess);
   size_ = 1000;
   file_offset_ = 50;
-  hold();
+  hold(stream_);
   expect(read(stream()), hipFileSuccess);
   size_ = 99;
   file_offset_ = 0;
@@ -312,7 +299,7 @@ TEST_F(Async, ErrorsOfTheFileArePublished) {
 TEST_F(Async, HandlesMayBeClosedWhileOperationsWait) {
   fill_file(pattern(1000));
   size_ = 1000;
-  hold();
+  hold(stream_);
   expect(read(stream()), hipFileSuccess);
   hipFileHandleDeregister(handle_);  // in flight: left alone
   expect(hipFileDriverClose(), hipFileSuccess);

@@ -68,18 +68,7 @@ TEST_F(Batch, CompletesEveryOperationOnce) {
   EXPECT_TRUE(fetch(0, 10).empty());
 }
 
-class BatchWithoutPeers : public Batch {
- protected:
-  void SetUp() override {
-    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, true), hipFileSuccess);
-    Batch::SetUp();
-  }
-  void TearDown() override {
-    Batch::TearDown();
-    while (hipFileUseCount() > 0) expect(hipFileDriverClose(), hipFileSuccess);
-    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, false), hipFileSuccess);
-  }
-};
+using BatchWithoutPeers = WithoutPeers<Batch>;
 
 TEST_F(BatchWithoutPeers, SmallReadsFromThePageCacheAreDoneWhenTheyAreSubmitted) {
   fill_file(pattern(2 << 20));

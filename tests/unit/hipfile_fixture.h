@@ -67,3 +67,17 @@ class HipFile : public testing::Test {
   std::string path_;
   void* device_ = nullptr;
 };
+
+/// The tests of `Base`, where no request goes by peer-to-peer DMA.
+template <typename Base>
+class WithoutPeers : public Base {
+ protected:
+  void SetUp() override {
+    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, true), hipFileSuccess);
+    Base::SetUp();
+  }
+  void TearDown() override {
+    Base::TearDown();
+    expect(hipFileSetParameterBool(hipFileParamForceCompatMode, false), hipFileSuccess);
+  }
+};

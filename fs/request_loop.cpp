@@ -31,14 +31,6 @@ unsigned most_threads() { return std::max(10u, 2 * std::thread::hardware_concurr
 
 }  // namespace
 
-void Load::end(Clock::time_point now) {
-  const int busy = --busy_;
-  Clock::time_point began = began_;
-  if (now - began < kPeriod || !began_.compare_exchange_strong(began, now)) return;
-  peak_before_ = now - began < 2 * kPeriod ? peak_.load() : busy;
-  peak_ = busy;
-}
-
 void block_ending_signals() {
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -93,7 +85,7 @@ void RequestLoop::work(Worker& worker) {
     if (others_idle == 0) add_thread();
     load_.begin();
     serve_({buffer, static_cast<size_t>(n)});
-    load_.end(Load::Clock::now());
+    load_.end(RequestLoad::Clock::now());
     // The kernel wakes those that wait in turn, and who has waited long is slow to get going: there are no more than were
     // needed of late.
     if (idle_ > load_.peak()) break;

@@ -1,9 +1,7 @@
 // Reads requests from /dev/fuse, on as many threads as there are requests at once.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -12,6 +10,7 @@
 
 #include "posix/fd.h"
 #include "posix/mapping.h"
+#include "request_load.h"
 
 namespace fs {
 
@@ -20,27 +19,6 @@ inline constexpr size_t kPage = 4096;
 /// A request as the kernel sent it. Data of a write begins at a page.
 using RequestBytes = std::span<char>;
 using ServeRequest = std::function<void(RequestBytes)>;
-
-/// How many requests were served at once of late. Thread-safe.
-class Load {
- public:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kPeriod{1};
-
-  void begin() {
-    const int busy = ++busy_;
-    int peak = peak_.load(std::memory_order_relaxed);
-    while (busy > peak && !peak_.compare_exchange_weak(peak, busy)) {
-    }
-  }
-  void end(Clock::time_point now);
-  /// The most in this period and the one before, 1 at least.
-  int peak() const { return std::max({1, peak_.load(), peak_before_.load()}); }
-
- private:
-  std::atomic<int> busy_{0}, peak_{0}, peak_before_{0};
-  std::atomic<Clock::time_point> began_{Clock::now()};
-};
 
 class RequestLoop {
  public:
@@ -68,7 +46,7 @@ class RequestLoop {
   const size_t largest_;
   const ServeRequest serve_;
   posix::Fd ended_;  ///< an eventfd
-  Load load_;
+  RequestLoad load_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> idle_{0}, error_{0};
   std::mutex mutex_;

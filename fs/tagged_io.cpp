@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t kAhead = 8 << 20;     // a few ms of a fast disk
 constexpr uint64_t kSequence = 2 << 20;  // one read(2) of a MiB may come as two requests, and is none yet
 
-// Zeros of any length a read can have, as the same few pages again and again. They are pages of our own: of the kernel's
-// zero page it takes several times as long to find each one.
+// Zeros of any length a read can have, as the same few pages again and again. They are pages of our own: the kernel finds
+// its zero page only in the slow way.
 class Zeros {
  public:
   explicit Zeros(size_t size) {
@@ -64,9 +64,12 @@ ReadAhead due_ahead(Tag& tag, const GpuIo& io) {
   return next;
 }
 
-void read_ahead(Filesystem& fs, OpenFile& file, const ReadAhead& range) {
+void start_read_ahead(Filesystem& fs, const std::shared_ptr<OpenFile>& file, const ReadAhead& range) {
   if (range.length == 0) return;
-  if (auto opened = engine_file(fs, file)) fs.engine().read_ahead(**opened, range.offset, range.length);
+  auto job = [&fs, file, range] {
+    if (auto opened = engine_file(fs, *file)) fs.engine().read_ahead(**opened, range.offset, range.length);
+  };
+  fs.executor().submit(std::move(job), std::make_shared<engine::CancelToken>(), false, file->node->device);
 }
 
 void account(Tag& tag, engine::Direction direction, const engine::Outcome& outcome) {
@@ -103,13 +106,10 @@ void serve(fuse_req_t request, std::shared_ptr<OpenFile> file, std::shared_ptr<T
   }
   io.buffer_offset = share.buffer_offset;
   io.length = share.length;
+  if (direction == engine::Direction::read) start_read_ahead(fs, file, due_ahead(*tag, io));
+  if (auto outcome = carry_out_at_once(fs, *file, io)) return answer(request, fs, *tag, io, *outcome);
   const dev_t source = file->node->device;
   auto token = std::make_shared<engine::CancelToken>();
-  if (direction == engine::Direction::read)
-    if (const ReadAhead next = due_ahead(*tag, io); next.length > 0)
-      fs.executor().submit([&fs, file, next] { read_ahead(fs, *file, next); },
-                           std::make_shared<engine::CancelToken>(), false, source);
-  if (auto outcome = carry_out_at_once(fs, *file, io)) return answer(request, fs, *tag, io, *outcome);
   auto job = [&fs, request, file = std::move(file), tag = std::move(tag), io = std::move(io), token,
               guard = InterruptGuard(request, token)]() mutable {
     prepare_thread();

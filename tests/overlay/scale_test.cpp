@@ -17,9 +17,13 @@ namespace {
 
 class Scale : public overlay::Mounted {
  protected:
-  size_t descriptors() const {
+  size_t descriptors() const { return entries("fd"); }
+  size_t threads() const { return entries("task"); }
+  // Of what /proc lists of the daemon.
+  size_t entries(const std::string& what) const {
     size_t n = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon()) + "/fd"))
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(daemon()) + "/" + what))
       n += !entry.path().empty();
     return n;
   }
@@ -181,6 +185,37 @@ TEST_F(Scale, ANumberThatIsGivenToANewFileIsANewFile) {
     EXPECT_EQ(fresh.st_size, 2);
     unlink(mounted("old").c_str());  // makes the kernel look again
   }
+}
+
+// Each fsync keeps a thread of the daemon for as long as the disk takes.
+TEST_F(Scale, ReceivingThreadsComeAndGoWithTheRequests) {
+  mount("uring=off,cache=never");
+  struct stat st;
+  for (int i = 0; i < 20; i++) stat(mounted("absent").c_str(), &st);
+  const size_t before = threads();
+  size_t most = 0;
+  for (int round = 0; round < 20 && most < before + 3; round++) {
+    std::vector<std::thread> clients;
+    std::atomic<int> busy{8};
+    for (int i = 0; i < 8; i++)
+      clients.emplace_back([&, i] {
+        posix::Fd fd(open(mounted("f" + std::to_string(i)).c_str(), O_CREAT | O_WRONLY, 0600));
+        for (int n = 0; n < 20; n++) {
+          EXPECT_EQ(pwrite(fd.get(), "x", 1, n * 4096), 1);
+          EXPECT_EQ(fsync(fd.get()), 0);
+        }
+        busy--;
+      });
+    for (; busy > 0; usleep(1000)) most = std::max(most, threads());
+    for (auto& client : clients) client.join();
+  }
+  EXPECT_GE(most, before + 3);
+  size_t left = most;
+  for (int i = 0; i < 1500 && left > before + 1; i++, usleep(10000)) {  // it takes three seconds
+    stat(mounted("absent").c_str(), &st);
+    left = threads();
+  }
+  EXPECT_LE(left, before + 1);
 }
 
 TEST_F(Scale, WhatIsForgottenIsGivenBack) {

@@ -426,11 +426,12 @@ HIPFILE_API hipFileError_t hipFileSetParameterString(hipFileStringConfigParamete
  * passed the operation. Unless the stream is registered with the FIXED flag for it, a parameter is read when
  * the stream reaches the operation: the size may have shrunk, not grown. *bytes_p is set to 0 at once, and to
  * the bytes moved, -1 or the negative of a hipFileOpError_t when the operation is done, before the stream
- * goes on. The NULL stream, and streams that are not registered, are taken. hipFileInvalidValue driver not
- * open (it is opened), NULL pointer, range or negative offset, or a buffer of another GPU than the stream's
+ * goes on. The NULL stream, and streams that are not registered, are taken. A small read of what is cached may be
+ * done when the call returns, if the stream is idle and does not wait for the NULL stream. hipFileInvalidValue driver
+ * not open (it is opened), NULL pointer, range or negative offset, or a buffer of another GPU than the stream's
  *   hipFileHandleNotRegistered  unknown handle
  *   hipFileInternalError        memory that HIP cannot use here
- *   hipFileHipDriverError       a HIP call failed
+ *   hipFileHipDriverError       a HIP call failed; the stream is being captured (hipErrorStreamCaptureUnsupported)
  */
 HIPFILE_API hipFileError_t hipFileReadAsync(hipFileHandle_t fh, void* buffer_base, size_t* size_p,
                                             hoff_t* file_offset_p, hoff_t* buffer_offset_p,
@@ -450,6 +451,7 @@ HIPFILE_API hipFileError_t hipFileStreamDeregister(hipStream_t stream);
  *   hipFileInvalidValue         NULL pointer, max_nr 0 or above 128, unknown batch, a bad operation (all or
  * nothing) hipFileDriverNotInitialized the driver is not open hipFileHandleNotRegistered,
  * hipFileHipMemoryTypeInvalid  of an operation hipFileBatchFull            not enough room
+ * Small reads of what is cached may be done when hipFileBatchIOSubmit returns.
  */
 HIPFILE_API hipFileError_t hipFileBatchIOSetUp(hipFileBatchHandle_t* batch_idp, unsigned max_nr);
 HIPFILE_API hipFileError_t hipFileBatchIOSubmit(hipFileBatchHandle_t batch_idp, unsigned nr,

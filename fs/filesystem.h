@@ -9,6 +9,7 @@
 
 #include "backings.h"
 #include "buffers.h"
+#include "capability_removal.h"
 #include "credentials.h"
 #include "description.h"
 #include "engine/engine.h"
@@ -53,6 +54,7 @@ class Filesystem : public Connection {
   posix::Result<Place> place(NodeId id);
   RecordLocks& record_locks() { return record_locks_; }
   LockWaits& lock_waits() { return *lock_waits_; }
+  CapabilityRemoval& capability_removal() { return capability_removal_; }
   BufferTable& buffers() { return buffers_; }
   ProcessWatcher& watcher() { return watcher_; }
   engine::Executor& executor() { return executor_; }
@@ -104,6 +106,7 @@ class Filesystem : public Connection {
   const unsigned long mount_flags_;  ///< ST_*, of the source as we see it
   Backings backings_;
   RecordLocks record_locks_;
+  CapabilityRemoval capability_removal_;
   BufferTable buffers_;
   engine::Engine engine_;
   engine::Executor executor_;  ///< moves data for GPUs

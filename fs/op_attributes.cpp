@@ -17,6 +17,8 @@
 namespace fs {
 namespace {
 
+constexpr char kCapability[] = "security.capability";
+
 void reply_attributes(fuse_req_t request, const Place& place) {
   struct stat st;
   if (fstatat(place.fd(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
@@ -49,13 +51,19 @@ int set_times(const Place& place, const DataFd& data, const struct stat& wanted,
 }
 
 // What a request without attributes asks for: chown(2) to nobody new, or that set-id bits go before a write. Which of them
-// the kernel does not say. The first is the owner's alone where there are such bits, and the second happens with the write.
-// 0 or an errno.
-int mark_changed(const Place& place, const Caller& caller) {
+// the kernel does not say. Where there are such bits, the first is the owner's alone and the second happens with a
+// stranger's write. Root's write keeps them, and makes the request only after capabilities have been removed; chown of a
+// file that has both is taken for it. 0 or an errno.
+int mark_changed(fuse_req_t request, const Place& place) {
   struct stat st;
   if (fstatat(place.fd(), "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0) return errno;
-  const bool owns = caller.uid == 0 || caller.uid == st.st_uid;
-  if (!owns && !S_ISDIR(st.st_mode) && st.st_mode & (S_ISUID | S_ISGID)) return 0;
+  const Caller caller = caller_of(request);
+  if (!S_ISDIR(st.st_mode) && st.st_mode & (S_ISUID | S_ISGID)) {
+    const bool writes = caller.uid == 0 ? filesystem_of(request).capability_removal().came_before(
+                                              place.node->id, fuse_req_ctx(request)->pid)
+                                        : caller.uid != st.st_uid;
+    if (writes) return 0;
+  }
   constexpr auto kUnchanged = static_cast<uid_t>(-1);
   AsWriter as(caller);
   return fchownat(place.fd(), "", kUnchanged, kUnchanged, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? errno
@@ -87,7 +95,7 @@ int set_attributes(fuse_req_t request, const Place& place, OpenFile* file, const
     gid_t gid = valid & FUSE_SET_ATTR_GID ? wanted.st_gid : static_cast<gid_t>(-1);
     if (set_owner(place, data, uid, gid) < 0) return errno;
   }
-  if (valid == 0) return mark_changed(place, caller_of(request));
+  if (valid == 0) return mark_changed(request, place);
   if (valid & FUSE_SET_ATTR_SIZE) {
     AsWriter as(caller_of(request));
     if (set_size(place, file, wanted.st_size) < 0) return errno;
@@ -151,6 +159,8 @@ void op_getxattr(fuse_req_t request, fuse_ino_t id, const char* name, size_t siz
         fuse_reply_err(request, text.error().code);
     });
   }
+  if (strcmp(name, kCapability) == 0)
+    filesystem_of(request).capability_removal().asked(place->node->id, fuse_req_ctx(request)->pid);
   std::vector<char> value(size);
   char* const room = size ? value.data() : nullptr;
   const DataFd data = place->node->data();
@@ -206,7 +216,10 @@ void op_setxattr(fuse_req_t request, fuse_ino_t id, const char* name, const char
 void op_removexattr(fuse_req_t request, fuse_ino_t id, const char* name) {
   auto place = place_of(request, id);
   if (!place) return;
-  reply_status(request, removexattr(place->name().c_str(), name));
+  const int status = removexattr(place->name().c_str(), name);
+  if (status == 0 && strcmp(name, kCapability) == 0)
+    filesystem_of(request).capability_removal().happened(place->node->id, fuse_req_ctx(request)->pid);
+  reply_status(request, status);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Ordinary POSIX through the mount, with and without kernel passthrough.
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -371,6 +372,30 @@ TEST_P(Posix, RootsWriteKeepsSetIdBits) {
   posix::Fd reader(open(mounted("tool").c_str(), O_RDONLY)), fd(open(mounted("tool").c_str(), O_WRONLY));
   ASSERT_EQ(write(fd.get(), "2", 1), 1);
   EXPECT_EQ(mode_of("tool"), 06755u);
+}
+
+TEST_P(Posix, RootsChangeOfAFileTakesItsCapabilitiesAlone) {
+  vfs_cap_data capabilities{};
+  capabilities.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE;
+  capabilities.data[0].permitted = 1 << CAP_NET_RAW;
+  auto with_bits_and_capabilities = [&](const std::string& name) {
+    make_file(name, {'1'});
+    EXPECT_EQ(chmod(source(name).c_str(), 06755), 0);
+    EXPECT_EQ(setxattr(source(name).c_str(), "security.capability", &capabilities, sizeof capabilities, 0),
+              0);
+    return posix::Fd(open(mounted(name).c_str(), O_WRONLY));
+  };
+  EXPECT_EQ(write(with_bits_and_capabilities("written").get(), "2", 1), 1);
+  EXPECT_EQ(fallocate(with_bits_and_capabilities("allocated").get(), 0, 0, 8192), 0);
+  for (const char* name : {"written", "allocated"}) {
+    EXPECT_EQ(mode_of(name), 06755u) << name;
+    EXPECT_EQ(getxattr(source(name).c_str(), "security.capability", nullptr, 0), -1) << name;
+  }
+
+  with_bits_and_capabilities("owned");
+  EXPECT_EQ(removexattr(mounted("owned").c_str(), "security.capability"), 0);
+  EXPECT_EQ(chown(mounted("owned").c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(-1)), 0);
+  EXPECT_EQ(mode_of("owned"), 0755u);
 }
 
 TEST_P(Posix, TrustedNamesAreForAdministrators) {

@@ -23,17 +23,14 @@ bool seeks_alike(int fd, int whence, bool passthrough);
 /// is opened is written by the daemon, as the caller.) Steps do not write to such files.
 bool loses_set_id_bits_to_nobody(int fd);
 
-/// A file that has set-id bits when it is opened is served by the daemon, and the kernel maps it without a request: the
-/// access time of the file below stays. Steps do not map such files.
-bool is_served_for_set_id_bits(int fd);
-
 /// What writes behind the largest file that there can be below is refused there; the kernel, which does not know that, has
 /// had the set-id bits removed by then.
 bool loses_set_id_bits_beyond_files(int fd, off_t offset);
 
-/// chown(2) to neither owner nor group is the owner's alone where it takes set-id bits away. What reaches the daemon of it
-/// says no more than what comes before a stranger's write to such a file, so it lets both pass.
-bool refuses_change_to_nobody_new(const std::string& path, int flags);
+/// chown(2) to neither owner nor group takes set-id bits away, and is the owner's alone then. What reaches the daemon of it
+/// says no more than what comes before a stranger's write to such a file, so it lets both pass, or before root's to one
+/// with capabilities as well, which keeps the bits.
+bool keeps_bits_with_nobody_new(const std::string& path, int flags);
 
 /// Changes a step that would only show a known deviation.
 void avoid_known(Step& step);

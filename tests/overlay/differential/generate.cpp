@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/posix_acl_xattr.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -93,7 +94,7 @@ std::string capabilities() {
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_(seed) {
+  explicit Generator(uint64_t seed) : random_(seed), maps_(chance(50)) {
     for (const Operation* o : operations()) total_weight_ += o->weight;
   }
 
@@ -171,6 +172,7 @@ class Generator {
     s.length = any_of(kLengths);
     s.mode = any_of(fields & kDirectoryPath ? kDirectoryModes : fields & kPath ? kModes : kUmasks);
     if (fields & kSlot) s.mode = any_of(kModes);
+    if (maps_ && !(fields & kDirectoryPath)) s.mode &= ~mode_t{S_ISUID | S_ISGID};
     s.uid = any_of(kUids);
     s.gid = any_of(kGids);
     s.atime = any_of(kTimeValues);
@@ -183,6 +185,13 @@ class Generator {
   }
 
   const Operation* pick_operation() {
+    const Operation* picked = nullptr;
+    do picked = pick_any();
+    while (!maps_ && picked->name == std::string("map"));
+    return picked;
+  }
+
+  const Operation* pick_any() {
     auto left = static_cast<int>(below(static_cast<size_t>(total_weight_)));
     for (const Operation* o : operations())
       if ((left -= o->weight) < 0) return o;
@@ -219,6 +228,7 @@ class Generator {
   }
 
   std::mt19937_64 random_;
+  const bool maps_;  ///< files, rather than giving them set-id bits, see deviations.cpp
   std::vector<std::array<Holds, kSlots>> guess_{workers().size()};
   int total_weight_ = 0;
 };

@@ -34,12 +34,12 @@ std::string run_fchmod(Tree& t, const Step& s) { return result_text(fchmod(t.fd(
 bool names_nobody(const Step& s) { return s.uid == uid_t(-1) && s.gid == gid_t(-1); }
 
 std::string run_chown(Tree&, const Step& s) {
-  if (names_nobody(s) && refuses_change_to_nobody_new(s.path, s.flags)) return "not changed";
+  if (names_nobody(s) && keeps_bits_with_nobody_new(s.path, s.flags)) return "not changed";
   return result_text(fchownat(AT_FDCWD, s.path.c_str(), s.uid, s.gid, s.flags));
 }
 std::string run_fchown(Tree& t, const Step& s) {
   const int fd = t.fd(s.slot);
-  if (names_nobody(s) && refuses_change_to_nobody_new(posix::proc_path(fd), 0)) return "not changed";
+  if (names_nobody(s) && keeps_bits_with_nobody_new(posix::proc_path(fd), 0)) return "not changed";
   return result_text(fchown(fd, s.uid, s.gid));
 }
 

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "deviations.h"
 #include "tree.h"
 
 namespace differential {
@@ -44,7 +43,6 @@ std::span<char> part(const Mapping& mapping, const Step& s) {
 // From a description of its own. A mapping keeps its description, and with it the locks, except with passthrough: there
 // the kernel keeps the file below instead.
 std::string run_map(Tree& t, const Step& s) {
-  if (is_served_for_set_id_bits(t.fd(s.slot))) return "set-id bits";
   posix::Fd own(open(posix::proc_path(t.fd(s.slot)).c_str(),
                      (s.flags & PROT_WRITE ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC));
   return result_text(t.mapping.map(own.get(), s.length, s.flags));

@@ -59,6 +59,7 @@ bool become(const Worker& w) {
   open_tree_at(mount, directories.mount);
   plain.passthrough = mount.passthrough = directories.conditions.passthrough;
   umask(0);
+  signal(SIGPIPE, SIG_IGN);  // a write to a pipe that nobody reads is to fail
   if (!become(worker)) _exit(1);
   size_t step;
   while (recv(socket, &step, sizeof step, MSG_WAITALL) == sizeof step)

@@ -60,9 +60,10 @@ std::string run_store(Tree& t, const Step& s) {
   if (!t.mapping.writable()) return "no mapping to write to";
   auto bytes = part(t.mapping, s);
   if (bytes.empty()) return "nothing there";
-  if (!touched([&] { memset(bytes.data(), s.fill, bytes.size()); })) return "SIGBUS";
+  const bool stored = touched([&] { memset(bytes.data(), s.fill, bytes.size()); });
   // At once: without passthrough the kernel alone knows of it until then, and that is known.
-  return result_text(msync(t.mapping.data(), t.mapping.size(), MS_SYNC));
+  const int status = msync(t.mapping.data(), t.mapping.size(), MS_SYNC);
+  return stored ? result_text(status) : "SIGBUS";
 }
 
 const Operation kOperations[] = {

@@ -339,4 +339,55 @@ TEST_F(Async, ManyStreamsRunSideBySide) {
   }
 }
 
+// The second device is never the calling thread's current one.
+class AsyncTwoDevices : public Async {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    hip_api().hipGetDeviceCount(&count);
+    if (count < 2) GTEST_SKIP() << "needs two devices";
+    Async::SetUp();
+    ASSERT_EQ(hip_api().hipSetDevice(1), ::hip::kSuccess);
+    EXPECT_EQ(hip_api().hipStreamCreateWithFlags(&second_stream_, ::hip::kStreamNonBlocking),
+              ::hip::kSuccess);
+    EXPECT_EQ(hip_api().hipMalloc(&second_memory_, kSize), ::hip::kSuccess);
+    ASSERT_EQ(hip_api().hipSetDevice(0), ::hip::kSuccess);
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    hip_api().hipStreamDestroy(second_stream_);
+    hip_api().hipFree(second_memory_);
+    Async::TearDown();
+  }
+  hipFileError_t read_into(void* memory, StreamHandle stream) {
+    return hipFileReadAsync(handle_, memory, &size_, &file_offset_, &buffer_offset_, &bytes_,
+                            reinterpret_cast<hipStream_t>(stream));
+  }
+  StreamHandle second_stream_ = nullptr;
+  void* second_memory_ = nullptr;
+};
+
+TEST_F(AsyncTwoDevices, AStreamMovesDataOfItsOwnDevice) {
+  for (size_t size : {size_t{4096}, size_t{3'000'000}}) {
+    fill_file(pattern(size));
+    size_ = size;
+    expect(read_into(second_memory_, second_stream_), hipFileSuccess);
+    ASSERT_EQ(hip_api().hipStreamSynchronize(second_stream_), ::hip::kSuccess);
+    EXPECT_EQ(bytes_, static_cast<ssize_t>(size));
+    std::vector<char> out(size);
+    ASSERT_EQ(hip_api().hipMemcpy(out.data(), second_memory_, size, ::hip::kMemcpyDeviceToHost),
+              ::hip::kSuccess);
+    EXPECT_EQ(out, pattern(size));
+    int current = -1;
+    EXPECT_EQ(hip_api().hipGetDevice(&current), ::hip::kSuccess);
+    EXPECT_EQ(current, 0);
+  }
+}
+
+TEST_F(AsyncTwoDevices, AStreamRefusesMemoryOfAnother) {
+  size_ = 4096;
+  expect(read_into(device_, second_stream_), hipFileInvalidValue);
+  expect(read_into(second_memory_, stream_), hipFileInvalidValue);
+}
+
 }  // namespace

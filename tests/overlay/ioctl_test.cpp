@@ -396,24 +396,6 @@ TEST_F(Ioctl, MemoryThatItsOwnerShrinksIsTheOwnersProblem) {
 // ----------------------------------------------------------------------------------------------------------
 // BATCH
 
-struct BatchOf {
-  explicit BatchOf(uint32_t n) : header{}, entries(n) {
-    header.version = HIPFILE_FUSE_ABI_VERSION;
-    header.count = n;
-  }
-  // 0 or the errno of the ioctl, for a structure with room for `room` entries.
-  int submit(int fd, size_t room) {
-    std::vector<char> bytes(HIPFILE_FUSE_BATCH_BYTES(room));
-    memcpy(bytes.data(), &header, sizeof header);
-    memcpy(bytes.data() + sizeof header, entries.data(), std::min(room, entries.size()) * sizeof entries[0]);
-    if (ioctl(fd, HIPFILE_FUSE_IOC_BATCH(room), bytes.data()) < 0) return errno;
-    memcpy(entries.data(), bytes.data() + sizeof header, std::min(room, entries.size()) * sizeof entries[0]);
-    return 0;
-  }
-  hipfile_fuse_batch header;
-  std::vector<hipfile_fuse_batch_entry> entries;
-};
-
 TEST_F(Ioctl, BatchCarriesOutEveryEntryForItself) {
   SharedMemory memory(4 << 20);
   posix::Fd fd = open_file();

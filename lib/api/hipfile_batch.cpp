@@ -1,4 +1,5 @@
 // The batch C entry points.
+#include <algorithm>
 #include <cstddef>
 
 #include "batch.h"

@@ -1,5 +1,7 @@
 #include "engine/route.h"
 
+#include <algorithm>
+
 namespace engine {
 
 const char* name(Route route) {

@@ -1,5 +1,6 @@
 // The engine on a GPU: every byte at its place, whatever size, alignment, route and state of the file. The file is in
 // HIPFILE_TEST_DIR if that is set, otherwise on a volume of the file system that HIPFILE_TEST_FS names.
+#include <algorithm>
 #include <atomic>
 #include <iostream>
 #include <map>

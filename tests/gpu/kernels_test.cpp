@@ -1,6 +1,7 @@
 // The kernels on a real GPU: the cases that the host runs, too, and what only a GPU shows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "gpu/hip.h"

@@ -1,4 +1,5 @@
 // Two devices: the data of each is moved by streams of its own, whatever device the calling thread has.
+#include <algorithm>
 #include <thread>
 
 #include "engine_fixture.h"

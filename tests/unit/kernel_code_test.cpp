@@ -1,6 +1,8 @@
 // What the device code computes, run by the host.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernel_cases.h"
 #include "kernels_on_host.h"
 

@@ -1,6 +1,7 @@
 // Peer-to-peer DMA by the driver, over a fake of it: several calls at once, and whatever the kernel may answer.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 

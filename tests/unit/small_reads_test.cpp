@@ -1,6 +1,8 @@
 // Many small reads at once: where they go in a slot, and how they leave it.
 #include "engine/small_reads.h"
 
+#include <algorithm>
+
 #include "engine_fixture.h"
 #include "kernels/code_objects.h"
 

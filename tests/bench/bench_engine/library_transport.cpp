@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "gpu/stream.h"
 #include "transport.h"
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "posix/fd.h"
+
 namespace differential {
 namespace {
 
@@ -47,6 +49,10 @@ std::string without(std::string text, const std::string& what) {
   return text;
 }
 
+bool has_capabilities(const std::string& path) {
+  return getxattr(path.c_str(), "security.capability", nullptr, 0) >= 0;
+}
+
 }  // namespace
 
 bool loses_set_id_bits_to_nobody(int fd) {
@@ -56,16 +62,21 @@ bool loses_set_id_bits_to_nobody(int fd) {
   return st.st_mode & S_ISGID && !(st.st_mode & S_IXGRP);
 }
 
-bool loses_set_id_bits_beyond_files(int fd, off_t offset) {
+bool loses_privileges_beyond_files(const std::string& path, off_t offset) {
   struct stat st;
-  return offset > kPossible && fstat(fd, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID);
+  if (offset <= kPossible || stat(path.c_str(), &st) < 0) return false;
+  return st.st_mode & (S_ISUID | S_ISGID) || has_capabilities(path);
+}
+
+bool loses_privileges_beyond_files(int fd, off_t offset) {
+  return loses_privileges_beyond_files(posix::proc_path(fd), offset);
 }
 
 bool keeps_bits_with_nobody_new(const std::string& path, int flags) {
   struct stat st;
   if (fstatat(AT_FDCWD, path.c_str(), &st, flags) < 0 || S_ISDIR(st.st_mode)) return false;
   if (!(st.st_mode & (S_ISUID | S_ISGID))) return false;
-  if (geteuid() == 0) return getxattr(path.c_str(), "security.capability", nullptr, 0) >= 0;
+  if (geteuid() == 0) return has_capabilities(path);
   return geteuid() != st.st_uid;
 }
 

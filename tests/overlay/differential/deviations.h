@@ -23,9 +23,10 @@ bool seeks_alike(int fd, int whence, bool passthrough);
 /// is opened is written by the daemon, as the caller.) Steps do not write to such files.
 bool loses_set_id_bits_to_nobody(int fd);
 
-/// What writes behind the largest file that there can be below is refused there; the kernel, which does not know that, has
-/// had the set-id bits removed by then.
-bool loses_set_id_bits_beyond_files(int fd, off_t offset);
+/// What writes behind the largest file that there can be below, or makes a larger one, is refused there; the kernel, which
+/// does not know that, has had set-id bits and capabilities removed by then.
+bool loses_privileges_beyond_files(const std::string& path, off_t offset);
+bool loses_privileges_beyond_files(int fd, off_t offset);
 
 /// chown(2) to neither owner nor group takes set-id bits away, and is the owner's alone then. What reaches the daemon of it
 /// says no more than what comes before a stranger's write to such a file, so it lets both pass, or before root's to one

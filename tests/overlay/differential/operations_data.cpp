@@ -90,7 +90,7 @@ template <typename Write>
 std::string write_with(Tree& t, const Step& s, Write write_window) {
   if (appends_unaligned(t.fd(s.slot))) return "not written";
   if (t.passthrough && loses_set_id_bits_to_nobody(t.fd(s.slot))) return "not written";
-  if (loses_set_id_bits_beyond_files(t.fd(s.slot), s.offset)) return "not written";
+  if (loses_privileges_beyond_files(t.fd(s.slot), s.offset)) return "not written";
   Window w(t.fd(s.slot), s);
   memset(buffer, s.fill, w.length);
   return result_text(write_window(w));
@@ -106,7 +106,15 @@ std::string run_writev(Tree& t, const Step& s) {
   return write_with(t, s, [&](const Window& w) { return writev(t.fd(s.slot), Parts(w.length).part, 2); });
 }
 
+// What is left of a file to be sent need not be what O_DIRECT takes.
+bool sends_unaligned(int to, int from, const Step& s) {
+  struct stat st;
+  return is_direct(to) && fstat(from, &st) == 0 && st.st_size % off_t{kAlignment} &&
+         st.st_size - s.offset < static_cast<off_t>(s.length) + off_t{kAlignment};
+}
+
 std::string run_sendfile(Tree& t, const Step& s) {
+  if (sends_unaligned(t.fd(s.slot), t.fd(s.slot2), s)) return "not written";
   return write_with(t, s, [&](Window w) {
     w.fit(t.fd(s.slot2));
     return sendfile(t.fd(s.slot), t.fd(s.slot2), &w.offset, w.length);
@@ -117,11 +125,17 @@ std::string run_lseek(Tree& t, const Step& s) {
   if (!seeks_alike(t.fd(s.slot), s.flags, t.passthrough)) return "not asked";
   return result_text(lseek(t.fd(s.slot), s.offset, s.flags));
 }
-std::string run_ftruncate(Tree& t, const Step& s) { return result_text(ftruncate(t.fd(s.slot), s.offset)); }
-std::string run_truncate(Tree&, const Step& s) { return result_text(truncate(s.path.c_str(), s.offset)); }
+std::string run_ftruncate(Tree& t, const Step& s) {
+  if (loses_privileges_beyond_files(t.fd(s.slot), s.offset)) return "not written";
+  return result_text(ftruncate(t.fd(s.slot), s.offset));
+}
+std::string run_truncate(Tree&, const Step& s) {
+  if (loses_privileges_beyond_files(s.path, s.offset)) return "not written";
+  return result_text(truncate(s.path.c_str(), s.offset));
+}
 
 std::string run_fallocate(Tree& t, const Step& s) {
-  if (loses_set_id_bits_beyond_files(t.fd(s.slot), s.offset)) return "not written";
+  if (loses_privileges_beyond_files(t.fd(s.slot), s.offset)) return "not written";
   return result_text(fallocate(t.fd(s.slot), s.flags, s.offset, static_cast<off_t>(s.length)));
 }
 

@@ -23,7 +23,7 @@ class IoQueue : public testing::TestWithParam<bool> {
   void SetUp() override {
     queue_ = GetParam() ? engine::make_uring_queue(8) : engine::make_thread_queue(8);
     if (!queue_) GTEST_SKIP() << "io_uring is refused here";
-    char name[] = "/tmp/io_queue_XXXXXX";
+    char name[] = "/var/tmp/io_queue_XXXXXX";
     file_ = posix::Fd(mkstemp(name));
     unlink(name);
   }

@@ -12,7 +12,7 @@
 namespace {
 
 posix::Fd temporary(int flags = O_RDWR) {
-  char name[] = "/tmp/storage_XXXXXX";
+  char name[] = "/var/tmp/storage_XXXXXX";
   posix::Fd made(mkstemp(name));
   posix::Fd again(open(name, flags | O_CLOEXEC));
   unlink(name);

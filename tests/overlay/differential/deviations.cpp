@@ -72,6 +72,13 @@ bool loses_privileges_beyond_files(int fd, off_t offset) {
   return loses_privileges_beyond_files(posix::proc_path(fd), offset);
 }
 
+bool loses_bit_of_further_group(const std::string& path) {
+  struct stat st;
+  if (stat(path.c_str(), &st) < 0 || !S_ISREG(st.st_mode)) return false;
+  return st.st_mode & S_ISGID && !(st.st_mode & S_IXGRP) && geteuid() != 0 && getegid() != st.st_gid &&
+         group_member(st.st_gid);
+}
+
 bool keeps_bits_with_nobody_new(const std::string& path, int flags) {
   struct stat st;
   if (fstatat(AT_FDCWD, path.c_str(), &st, flags) < 0 || S_ISDIR(st.st_mode)) return false;

@@ -28,6 +28,10 @@ bool loses_set_id_bits_to_nobody(int fd);
 bool loses_privileges_beyond_files(const std::string& path, off_t offset);
 bool loses_privileges_beyond_files(int fd, off_t offset);
 
+/// A lone S_ISGID, without group-x, stays when a member of the group changes the file; the daemon knows its callers' further
+/// groups as little as it does elsewhere. Steps of such members do not change such files.
+bool loses_bit_of_further_group(const std::string& path);
+
 /// chown(2) to neither owner nor group takes set-id bits away, and is the owner's alone then. What reaches the daemon of it
 /// says no more than what comes before a stranger's write to such a file, so it lets both pass, or before root's to one
 /// with capabilities as well, which keeps the bits.

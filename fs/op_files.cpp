@@ -239,10 +239,10 @@ void op_copy_file_range(fuse_req_t request, fuse_ino_t, off_t in_offset, fuse_fi
               : copy_file_range(in_fd, &in_offset, out_fd, &out_offset, length, static_cast<unsigned>(flags));
       error = errno;
     }
-    if (n < 0)
-      fuse_reply_err(request, error);
-    else
-      fuse_reply_write(request, static_cast<size_t>(n));
+    if (n < 0) return void(fuse_reply_err(request, error));
+    // The kernel believes that it knows the access time of what was read.
+    if (n > 0) filesystem_of(request).session().invalidate(from->node->id, 0, 0);
+    fuse_reply_write(request, static_cast<size_t>(n));
   });
 }
 
